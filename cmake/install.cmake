@@ -1,0 +1,1 @@
+# find_package(strata) works after install; tests/package proves it.

@@ -46,7 +46,7 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     std::string text = e.what();
-    if (auto at = text.find("parse error"); at != std::string::npos) text = text.substr(at);
+    if (auto end = text.find("] "); end != std::string::npos) text = text.substr(end + 2);  // the library's own code
     fail<FormatError>("{}: not valid JSON at byte {}: {}", *source_, position, text);
   }
 

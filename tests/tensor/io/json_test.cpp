@@ -30,7 +30,7 @@ TEST(Json, KeepsIntegersExactAndMembersInOrder) {
 TEST(Json, ErrorsNameSourceAndPlace) {
   EXPECT_THAT(error_of("{\"a\": 1,}"), HasSubstr("file.json: not valid JSON at byte 9"));
   EXPECT_THAT(error_of(R"({"a": 1, "a": 2})"), HasSubstr("file.json: field 'a' stands twice"));
-  EXPECT_THAT(error_of("[1e400]"), HasSubstr("out of range"));
+  EXPECT_THAT(error_of("[1e400]"), HasSubstr("number overflow"));
   EXPECT_THAT(error_of("\"\xff\""), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of("{} x"), HasSubstr("not valid JSON"));
   EXPECT_THAT(error_of(std::string(100000, '[')), HasSubstr("nested deeper than 256"));

@@ -1,5 +1,7 @@
 #include "autograd/node.h"
 
+#include <fmt/format.h>
+
 #include <unordered_set>
 
 #include "tensor/kernels/reduce.h"

@@ -1,7 +1,7 @@
 // Errors of the library. Text: "<op>: <what must hold>, got <values>", lower case, a hint when the fix is known.
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <stdexcept>
 #include <string>

@@ -39,10 +39,13 @@ class Tokenizer {
   static std::shared_ptr<const Tokenizer> from_gguf(const Json& metadata);
 
   virtual std::vector<TokenId> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
-  /// Bytes that are not valid UTF-8 come back as U+FFFD. Spaces are never "cleaned up".
+  /// Bytes that are not valid UTF-8 come back as U+FFFD (one for each maximal run that could have begun a character).
+  /// Spaces are never "cleaned up". Ids that no token has (rows that pad an embedding) add nothing.
   virtual std::string decode(std::span<const TokenId> ids, bool skip_special = false) const = 0;
-  /// The raw bytes that one token adds in the middle of a text (may be part of a character).
-  virtual std::string token_bytes(TokenId id) const = 0;
+  /// The raw bytes that one token adds (may be part of a character), in the middle of a text or as its first token,
+  /// where SentencePiece-like vocabularies lose a leading space. "" if there is no such token.
+  virtual std::string token_bytes(TokenId id, bool starts_text = false) const = 0;
+  virtual bool has_token(TokenId id) const = 0;
   /// The token as the vocabulary spells it; FormatError if the id is out of range.
   virtual const std::string& token_text(TokenId id) const = 0;
   virtual std::optional<TokenId> token_id(std::string_view token_text) const = 0;
@@ -63,15 +66,17 @@ class Tokenizer {
 /// no piece ever ends inside a character. Invalid bytes come out as U+FFFD after at most three further bytes.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true);
+  /// `starts_text` false: the sequence continues a text that is shown already, so a leading space of its first token
+  /// is kept.
+  explicit StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special = true, bool starts_text = true);
   std::string push(TokenId id);
   std::string flush();
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_;
-  std::vector<TokenId> pending_;  // ids whose bytes are not all out yet, after one id of context
-  size_t sent_ = 0;               // bytes of decode(pending_) already out
+  bool starts_text_;
+  std::string held_;  // the beginning of a character, at most 3 bytes
 };
 
 }  // namespace strata::text

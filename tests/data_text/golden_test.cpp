@@ -1,0 +1,100 @@
+// Every id and every decoding of the golden files.
+#include "tests/data_text/golden.h"
+
+#include "data/text/unicode.h"
+
+namespace strata::text {
+namespace {
+
+constexpr EncodeOptions kPlain{.add_special = false, .parse_special = true};
+constexpr EncodeOptions kSpecial{.add_special = true, .parse_special = true};
+
+struct Golden {
+  const char* tokenizer;
+  const char* encode;
+  size_t encode_records;
+  const char* decode;  // "" where there is none
+  size_t decode_records;
+};
+
+void PrintTo(const Golden& g, std::ostream* out) { *out << g.tokenizer; }
+
+class TokenizerGolden : public testing::TestWithParam<Golden> {};
+
+TEST_P(TokenizerGolden, EncodesAndDecodes) {
+  auto t = tokenizer(GetParam().tokenizer);
+  auto records = read_jsonl(GetParam().encode);
+  ASSERT_EQ(records.size(), GetParam().encode_records);
+  for (const Json& r : records) {
+    std::string text = r.get<std::string>("text");
+    auto ids = ids_of(r.at("ids")), with_special = ids_of(r.at("ids_special"));
+    EXPECT_EQ(t->encode(text, kPlain), ids) << text;
+    EXPECT_EQ(t->encode(text, kSpecial), with_special) << text;
+    EXPECT_EQ(t->decode(ids), r.get<std::string>("decoded")) << text;
+    EXPECT_EQ(t->decode(with_special, true), r.get<std::string>("decoded_skip_special")) << text;
+  }
+}
+
+TEST_P(TokenizerGolden, DecodesCutSequences) {
+  if (GetParam().decode_records == 0) GTEST_SKIP() << "no sequences for this tokenizer";
+  auto t = tokenizer(GetParam().tokenizer);
+  auto records = read_jsonl(GetParam().decode);
+  ASSERT_EQ(records.size(), GetParam().decode_records);
+  for (const Json& r : records) {
+    auto ids = ids_of(r.at("ids"));
+    EXPECT_EQ(t->decode(ids), r.get<std::string>("decoded")) << r.dump();
+    EXPECT_EQ(t->decode(ids, true), r.get<std::string>("decoded_skip_special")) << r.dump();
+  }
+}
+
+std::string stream(const Golden& g, const std::vector<TokenId>& ids, bool skip_special) {
+  StreamDecoder decoder(tokenizer(g.tokenizer), skip_special);
+  std::string text;
+  for (TokenId id : ids) {
+    std::string delta = decoder.push(id);
+    EXPECT_TRUE(is_valid_utf8(delta)) << "a delta ends inside a character";
+    text += delta;
+  }
+  return text + decoder.flush();
+}
+
+TEST_P(TokenizerGolden, StreamedEqualsWhole) {
+  std::vector<std::vector<TokenId>> sequences;
+  for (const Json& r : read_jsonl(GetParam().encode)) sequences.push_back(ids_of(r.at("ids_special")));
+  if (GetParam().decode_records > 0)
+    for (const Json& r : read_jsonl(GetParam().decode)) sequences.push_back(ids_of(r.at("ids")));
+  auto t = tokenizer(GetParam().tokenizer);
+  for (const auto& ids : sequences)
+    for (bool skip : {false, true}) EXPECT_EQ(stream(GetParam(), ids, skip), t->decode(ids, skip));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, TokenizerGolden,
+    testing::Values(Golden{"gpt2", "tokenizers/gpt2/golden.jsonl", 319, "tokenizers/gpt2/golden_decode.jsonl", 109},
+                    Golden{"qwen3", "tokenizers/qwen3/golden.jsonl", 319, "tokenizers/qwen3/golden_decode.jsonl", 109},
+                    Golden{"cl100k_base", "tokenizers/cl100k_base/golden.jsonl", 319,
+                           "tokenizers/cl100k_base/golden_decode.jsonl", 109},
+                    Golden{"mistral-7b-v0.1", "tokenizers/mistral-7b-v0.1/golden.jsonl", 319,
+                           "tokenizers/mistral-7b-v0.1/golden_decode.jsonl", 109},
+                    Golden{"mistral-legacy", "tokenizers/mistral-7b-v0.1/golden_legacy.jsonl", 319,
+                           "tokenizers/mistral-7b-v0.1/golden_legacy_decode.jsonl", 109},
+                    Golden{"stories260K", "stories260K/tokenizer_golden.jsonl", 318, "", 0}));
+
+class TokenizerPython : public testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizerPython, AgreesWithTransformersAndLlamaCpp) {
+  std::string name = GetParam();
+  auto t = tokenizer(name);
+  auto records = read_jsonl("tokenizers/" + name + "/golden_python.jsonl");
+  ASSERT_EQ(records.size(), 160u);
+  for (const Json& r : records) {
+    std::string text = r.get<std::string>("text");
+    EXPECT_EQ(t->encode(text, kPlain), ids_of(r.at("ids"))) << r.get<std::string>("source") << ": " << text;
+    if (r.contains("decoded")) EXPECT_EQ(t->decode(ids_of(r.at("ids"))), r.get<std::string>("decoded"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, TokenizerPython, testing::Values("gpt2", "qwen3"));
+
+}  // namespace
+}  // namespace strata::text

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,9 @@
 
 namespace strata::text {
 
-inline std::string data_path(const std::string& name) { return std::string(STRATA_TEST_DATA) + "/" + name; }
+inline std::string data_path(const std::string& name) {
+  return std::string(STRATA_TEST_DATA) + "/" + name;
+}
 
 inline std::vector<Json> read_jsonl(const std::string& name) {
   std::ifstream in(data_path(name));

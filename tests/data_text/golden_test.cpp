@@ -17,7 +17,15 @@ struct Golden {
   size_t decode_records;
 };
 
-void PrintTo(const Golden& g, std::ostream* out) { *out << g.tokenizer; }
+void PrintTo(const Golden& g, std::ostream* out) {
+  *out << g.tokenizer;
+}
+
+/// The reference decodes byte tokens with JavaScript's TextDecoder, which drops a byte order mark. Hugging Face's own
+/// library (tokenizers 0.23.3) keeps it, in both of the strings of stories260K that have one.
+bool lost_byte_order_mark(const Golden& g, const std::string& text) {
+  return std::string(g.tokenizer) == "stories260K" && text.find("\xEF\xBB\xBF") != std::string::npos;
+}
 
 class TokenizerGolden : public testing::TestWithParam<Golden> {};
 
@@ -30,8 +38,9 @@ TEST_P(TokenizerGolden, EncodesAndDecodes) {
     auto ids = ids_of(r.at("ids")), with_special = ids_of(r.at("ids_special"));
     EXPECT_EQ(t->encode(text, kPlain), ids) << text;
     EXPECT_EQ(t->encode(text, kSpecial), with_special) << text;
-    EXPECT_EQ(t->decode(ids), r.get<std::string>("decoded")) << text;
-    EXPECT_EQ(t->decode(with_special, true), r.get<std::string>("decoded_skip_special")) << text;
+    bool own = lost_byte_order_mark(GetParam(), text);
+    EXPECT_EQ(t->decode(ids), own ? text : r.get<std::string>("decoded")) << text;
+    EXPECT_EQ(t->decode(with_special, true), own ? text : r.get<std::string>("decoded_skip_special")) << text;
   }
 }
 
@@ -70,14 +79,14 @@ TEST_P(TokenizerGolden, StreamedEqualsWhole) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, TokenizerGolden,
-    testing::Values(Golden{"gpt2", "tokenizers/gpt2/golden.jsonl", 319, "tokenizers/gpt2/golden_decode.jsonl", 109},
-                    Golden{"qwen3", "tokenizers/qwen3/golden.jsonl", 319, "tokenizers/qwen3/golden_decode.jsonl", 109},
+    testing::Values(Golden{"gpt2", "tokenizers/gpt2/golden.jsonl", 319, "tokenizers/gpt2/golden_decode.jsonl", 114},
+                    Golden{"qwen3", "tokenizers/qwen3/golden.jsonl", 319, "tokenizers/qwen3/golden_decode.jsonl", 101},
                     Golden{"cl100k_base", "tokenizers/cl100k_base/golden.jsonl", 319,
-                           "tokenizers/cl100k_base/golden_decode.jsonl", 109},
+                           "tokenizers/cl100k_base/golden_decode.jsonl", 113},
                     Golden{"mistral-7b-v0.1", "tokenizers/mistral-7b-v0.1/golden.jsonl", 319,
-                           "tokenizers/mistral-7b-v0.1/golden_decode.jsonl", 109},
+                           "tokenizers/mistral-7b-v0.1/golden_decode.jsonl", 81},
                     Golden{"mistral-legacy", "tokenizers/mistral-7b-v0.1/golden_legacy.jsonl", 319,
-                           "tokenizers/mistral-7b-v0.1/golden_legacy_decode.jsonl", 109},
+                           "tokenizers/mistral-7b-v0.1/golden_legacy_decode.jsonl", 82},
                     Golden{"stories260K", "stories260K/tokenizer_golden.jsonl", 318, "", 0}));
 
 class TokenizerPython : public testing::TestWithParam<const char*> {};
@@ -90,7 +99,9 @@ TEST_P(TokenizerPython, AgreesWithTransformersAndLlamaCpp) {
   for (const Json& r : records) {
     std::string text = r.get<std::string>("text");
     EXPECT_EQ(t->encode(text, kPlain), ids_of(r.at("ids"))) << r.get<std::string>("source") << ": " << text;
-    if (r.contains("decoded")) EXPECT_EQ(t->decode(ids_of(r.at("ids"))), r.get<std::string>("decoded"));
+    if (r.contains("decoded")) {
+      EXPECT_EQ(t->decode(ids_of(r.at("ids"))), r.get<std::string>("decoded"));
+    }
   }
 }
 

@@ -1,0 +1,21 @@
+# cmake -DPROGRAM=... -P help.cmake: PROGRAM --help, and --help of every command it lists, exit with 0, say how the
+# program is called and fit on a terminal.
+function(check_help)
+  list(JOIN ARGN " " command)
+  execute_process(COMMAND ${ARGN} --help RESULT_VARIABLE result OUTPUT_VARIABLE help ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0 OR NOT errors STREQUAL "")
+    message(SEND_ERROR "${command} --help: exit code ${result}\n${errors}")
+  endif()
+  if(NOT help MATCHES "(^|\n)USAGE\n  [^\n]+\n")
+    message(SEND_ERROR "${command} --help has no USAGE section:\n${help}")
+  endif()
+  string(REPLACE ";" "," help "${help}")
+  string(REGEX MATCH "\nCOMMANDS\n(  [^\n]*\n)+" commands "${help}")
+  string(REGEX MATCHALL "\n  [a-z][a-z0-9-]*" commands "${commands}")
+  foreach(name ${commands})
+    string(STRIP "${name}" name)
+    check_help(${ARGN} ${name})
+  endforeach()
+endfunction()
+
+check_help(${PROGRAM})

@@ -1,0 +1,5 @@
+#include "apps/commands.h"
+
+int main(int argc, char** argv) {
+  return strata::apps::run_program(strata::apps::strata_program(), argc, argv);
+}

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <variant>
+#include <vector>
 
 #include "tensor/io/json.h"
 #include "tensor/kernels/quant.h"
@@ -19,13 +20,15 @@ struct GgufTensorInfo {
 
 class GgufFile {
  public:
+  /// The first file of a split model (NAME-00001-of-0000N.gguf) opens all of them.
   /// Throws FormatError naming file, offset and field.
   static GgufFile open(const std::filesystem::path& path);
-  /// All key/value pairs, as an object in file order.
+  /// All key/value pairs, as an object in file order (of a split model: the first file's). f32 values are widened to
+  /// double. Strings are taken as they are: GGUF does not promise valid UTF-8 for token texts.
   const Json& metadata() const;
   const std::vector<GgufTensorInfo>& tensors() const;  // in file order
   const GgufTensorInfo* find(const std::string& name) const;
-  /// F32/F16/BF16/F64/I8../I64: a read-only tensor on the mapped bytes. Block types: packed bytes with their type
+  /// F32/F16/BF16/F64/I8/I32/I64: a read-only tensor on the mapped bytes. Block types: packed bytes with their type
   /// (a 1-D or N-D tensor counts as rows of its last axis). Error naming the file if absent, FormatError for types
   /// this build cannot read.
   std::variant<Tensor, QuantizedWeight> tensor(const std::string& name) const;
@@ -34,6 +37,7 @@ class GgufFile {
 
  private:
   struct State;
+  explicit GgufFile(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
 };
 

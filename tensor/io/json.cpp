@@ -91,9 +91,11 @@ Json::Json(unsigned long value) {
     value_ = uint64_t{value};
 }
 
-Json Json::object() {
+Json Json::object(std::string source) {
+  auto object = std::make_shared<Object>();
+  if (!source.empty()) object->source = std::make_shared<const std::string>(std::move(source));
   Json json;
-  json.value_ = std::make_shared<Object>();
+  json.value_ = std::move(object);
   return json;
 }
 

@@ -34,7 +34,8 @@ class Json {
   Json(Array value) : value_(std::make_shared<Array>(std::move(value))) {}
 
   static Json array() { return Json(Array{}); }
-  static Json object();
+  /// `source` names the object in errors, as parse does.
+  static Json object(std::string source = "");
 
   /// Parses one document. `source` names the file in errors. Throws FormatError with the byte offset for malformed
   /// text, invalid UTF-8, duplicate keys, nesting deeper than 256 or trailing characters.

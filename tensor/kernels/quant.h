@@ -1,6 +1,6 @@
 // Block-quantised weights as GGUF stores them: rows of `columns` values cut into blocks; each block has its own scale.
-// Q4_0 / Q4_1 / Q5_0 / Q5_1 / Q8_0: 32 values a block, q8: w = d q; q4_0: w = d (q - 8); q4_1: w = d q + m (d, m in f16).
-// Q4_K / Q5_K / Q6_K: super-blocks of 256. Layouts: ggml's block_* structs, described in docs/formats.md.
+// Q4_0 / Q4_1 / Q5_0 / Q5_1 / Q8_0: 32 values a block; Q4_K / Q5_K / Q6_K: super-blocks of 256 with sub-scales.
+// Layouts and formulas: tensor/kernels/quant_blocks.h.
 #pragma once
 
 #include "tensor/kernel.h"
@@ -10,11 +10,11 @@ namespace strata {
 
 enum class QuantType : uint8_t { q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
 
-const char* quant_type_name(QuantType type);
-int64_t quant_block_values(QuantType type);  // values a block
+const char* quant_type_name(QuantType type);  // as ggml spells it: "Q4_0"
+int64_t quant_block_values(QuantType type);   // values a block
 int64_t quant_block_bytes(QuantType type);
 
-/// A [rows, columns] matrix; bytes is u8 [rows, columns / block_values * block_bytes].
+/// A [rows, columns] matrix; bytes is u8 [rows, columns / block_values * block_bytes], contiguous.
 struct QuantizedWeight {
   QuantType type = QuantType::q8_0;
   int64_t rows = 0;
@@ -22,14 +22,19 @@ struct QuantizedWeight {
   Tensor bytes;
 };
 
+/// x [..., columns] (any float dtype, on the cpu) -> packed rows, with ggml's reference rounding. Only Q4_0, Q4_1 and
+/// Q8_0. Throws where a value is not finite, naming its row and column.
+QuantizedWeight quantize(const Tensor& x, QuantType type);
+
 namespace kernels {
 
-/// y[r - first, :] = values of rows first .. first + y.size(0); y f32 [n, columns].
+/// y[r - first, :] = values of rows first .. first + y.size(0); y f32 [n, columns], contiguous.
 inline constinit Kernel<void(const QuantizedWeight& w, int64_t first, const Tensor& y)> dequantize{"dequantize"};
-/// Row ids[i] -> y[i, :]; y f32 [n, columns], ids i32 or i64.
+/// Row ids[i] -> y[i, :]; y f32 [n, columns], contiguous; ids i32 or i64 [n], within [0, rows).
 inline constinit Kernel<void(const QuantizedWeight& w, const Tensor& ids, const Tensor& y)> dequantize_rows{
     "dequantize_rows"};
-/// y = x w^T for few rows of x, reading the weight once in its packed form: x f32 [M, columns], y f32 [M, rows].
+/// y = x w^T for few rows of x, straight from the packed form: x f32 [M, columns], y f32 [M, rows], rows of unit
+/// stride. The bits of a row of y depend on neither M nor the number of threads.
 inline constinit Kernel<void(const Tensor& x, const QuantizedWeight& w, const Tensor& y)> quantized_matmul{
     "quantized_matmul"};
 

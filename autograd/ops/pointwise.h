@@ -1,4 +1,5 @@
-// Element by element, with NumPy broadcasting. Binary operands have one dtype; results keep it. f16/bf16 compute in f32.
+// Element by element, with NumPy broadcasting. Operands have one dtype; results keep it.
+// f16/bf16 compute in f32.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -24,6 +25,7 @@ Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
+Tensor erf(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor relu(const Tensor& x);
@@ -41,19 +43,23 @@ Tensor greater(const Tensor& a, const Tensor& b);
 /// condition ? a : b; condition is bool.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 
-/// In place, records nothing; refuses to write a leaf that wants gradients while gradients are enabled.
+/// In place, records nothing; b broadcasts to a's shape. Refuses a tensor that wants gradients while they are enabled.
 void add_(const Tensor& a, const Tensor& b);
 void mul_(const Tensor& a, double b);
 
+// clang-format off
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
+inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
 inline Tensor operator-(const Tensor& a, double b) { return add(a, -b); }
+inline Tensor operator-(double a, const Tensor& b) { return add(neg(b), a); }
 inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1.0 / b); }
 inline Tensor operator-(const Tensor& a) { return neg(a); }
+// clang-format on
 
 }  // namespace strata

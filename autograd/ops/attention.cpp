@@ -16,14 +16,16 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Atten
   check(q.rank() == 3 && k.rank() == 3 && v.rank() == 3,
         "attention: q, k, v must be [rows, heads, head size], got {}, {}, {}", q.shape(), k.shape(), v.shape());
   check(k.shape() == v.shape(), "attention: k and v must have one shape, got {} and {}", k.shape(), v.shape());
-  check(q.size(2) == k.size(2) && q.size(2) > 0, "attention: head sizes differ, got q {} and k {}", q.shape(), k.shape());
+  check(q.size(2) == k.size(2) && q.size(2) > 0, "attention: head sizes differ, got q {} and k {}", q.shape(),
+        k.shape());
   check(k.size(1) > 0 && q.size(1) % k.size(1) == 0,
         "attention: query heads must be a multiple of key heads, got {} and {}", q.size(1), k.size(1));
   check(is_floating(q.dtype()) && q.dtype() == k.dtype() && q.dtype() == v.dtype(),
         "attention: q, k, v must have one floating dtype, got {}, {}, {}", dtype_name(q.dtype()), dtype_name(k.dtype()),
         dtype_name(v.dtype()));
-  check(q.device() == k.device() && q.device() == v.device(), "attention: q, k, v must be on one device, got {}, {}, {}",
-        q.device().name(), k.device().name(), v.device().name());
+  check(q.device() == k.device() && q.device() == v.device(),
+        "attention: q, k, v must be on one device, got {}, {}, {}", q.device().name(), k.device().name(),
+        v.device().name());
   check(o.window >= 0 && o.softcap >= 0 && o.scale >= 0,
         "attention: window, softcap and scale must not be negative, got {}, {}, {}", o.window, o.softcap, o.scale);
 }
@@ -48,7 +50,9 @@ bool overlaps(const Ragged& r) {
 }
 
 // The kernels want unit stride along the head.
-Tensor unit_rows(const Tensor& x) { return x.strides()[2] == 1 || x.size(2) == 1 ? x : clone_data(x); }
+Tensor unit_rows(const Tensor& x) {
+  return x.strides()[2] == 1 || x.size(2) == 1 ? x : clone_data(x);
+}
 
 Tensor fresh(const Tensor& like, const Ragged& rows) {
   return rows.total() == like.size(0) && !overlaps(rows) ? empty_like(like) : zeros_like(like);
@@ -74,20 +78,21 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Ragged
     lse = empty({q.size(0), q.size(1)}, {q.dtype() == DType::f64 ? DType::f64 : DType::f32, q.device()});
   kernels::attention(q.device(), unit_rows(q), unit_rows(k), unit_rows(v), queries, keys, options, y, lse);
 
-  return record(
-      "attention", y,
-      joint({q, k, v}, [=, q = saved(q), k = saved(k), v = saved(v), lse = saved(lse), y = saved_output(y)](
-                           const Tensor& dy, const std::vector<bool>& needs) -> std::vector<Tensor> {
-        check(!grad_enabled(), "attention: has no second derivative; backward without create_graph");
-        Tensor dq = needs[0] ? fresh(q(), queries) : Tensor();
-        Tensor dk = needs[1] ? fresh(k(), keys) : Tensor();
-        Tensor dv = needs[2] ? fresh(v(), keys) : Tensor();
-        kernels::attention_backward(
-            dy.device(),
-            kernels::AttentionGradients{unit_rows(q()), unit_rows(k()), unit_rows(v()), y(), lse(), unit_rows(dy), dq, dk, dv},
-            queries, keys, options);
-        return {dq, dk, dv};
-      }));
+  return record("attention", y,
+                joint({q, k, v},
+                      [=, q = saved(q), k = saved(k), v = saved(v), lse = saved(lse), y = saved_output(y)](
+                          const Tensor& dy, const std::vector<bool>& needs) -> std::vector<Tensor> {
+                        check(!grad_enabled(), "attention: has no second derivative; backward without create_graph");
+                        Tensor dq = needs[0] ? fresh(q(), queries) : Tensor();
+                        Tensor dk = needs[1] ? fresh(k(), keys) : Tensor();
+                        Tensor dv = needs[2] ? fresh(v(), keys) : Tensor();
+                        kernels::attention_backward(
+                            dy.device(),
+                            kernels::AttentionGradients{unit_rows(q()), unit_rows(k()), unit_rows(v()), y(), lse(),
+                                                        unit_rows(dy), dq, dk, dv},
+                            queries, keys, options);
+                        return {dq, dk, dv};
+                      }));
 }
 
 }  // namespace strata

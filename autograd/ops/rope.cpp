@@ -9,8 +9,8 @@ namespace strata {
 namespace {
 
 void check_inputs(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& positions) {
-  check(x.rank() == 3 && is_floating(x.dtype()), "rope: x must be [rows, heads, head size] of a floating dtype, got {} {}",
-        dtype_name(x.dtype()), x.shape());
+  check(x.rank() == 3 && is_floating(x.dtype()),
+        "rope: x must be [rows, heads, head size] of a floating dtype, got {} {}", dtype_name(x.dtype()), x.shape());
   check(cos.rank() == 2 && cos.shape() == sin.shape() && 2 * cos.size(1) <= x.size(2),
         "rope: cos and sin must be [positions, R/2] with R <= {}, got {} and {}", x.size(2), cos.shape(), sin.shape());
   check((cos.dtype() == DType::f32 || cos.dtype() == DType::f64) && cos.dtype() == sin.dtype(),

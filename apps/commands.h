@@ -8,6 +8,8 @@
 
 namespace strata::apps {
 
+Command report_command();  // report_command.cpp
+
 /// The commands of the umbrella program, in the order of --help.
 std::vector<Command> all_commands();
 /// `strata` itself.

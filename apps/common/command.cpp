@@ -56,7 +56,7 @@ std::string group_help(const Command& group, int columns) {
       line.assign(static_cast<size_t>(left), ' ');
     }
   }
-  return out + '\n';
+  return out;
 }
 
 const Command* find_command(const Command& group, const std::string& name) {

@@ -4,6 +4,7 @@
 #include <utf8proc.h>
 
 #include <array>
+#include <cctype>
 #include <cmath>
 
 namespace strata::apps {
@@ -45,6 +46,12 @@ std::string human_duration(double seconds) {
 
 std::string human_number(double value) {
   return fmt::format("{:.4g}", value);
+}
+
+bool looks_like_number(std::string_view cell) {
+  if (cell.empty() || cell == "-" || cell == "n/a" || cell == "nan" || cell == "inf" || cell == "-inf") return true;
+  size_t first = cell.front() == '-' || cell.front() == '+' ? 1 : 0;
+  return first < cell.size() && std::isdigit(static_cast<unsigned char>(cell[first])) != 0;
 }
 
 namespace {

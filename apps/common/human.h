@@ -17,6 +17,10 @@ std::string human_duration(double seconds);
 /// A measured value with four significant digits: 2.345, 0.0002, 1.2e-07. Not finite: "nan", "inf", "-inf".
 std::string human_number(double value);
 
+/// True for a cell that belongs into a column aligned to the right: a number with or without a unit, "-", "n/a",
+/// nothing.
+bool looks_like_number(std::string_view cell);
+
 /// Columns that UTF-8 text takes on a terminal: combining marks 0, East Asian wide and emoji 2. Invalid bytes and
 /// control characters count 1, as printable() shows them.
 int display_width(std::string_view text);

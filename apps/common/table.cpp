@@ -13,12 +13,6 @@ namespace {
 constexpr int kGap = 2;
 constexpr int kNarrowest = 8;  // a column of text is not cut below this
 
-bool looks_like_number(const std::string& cell) {
-  if (cell.empty() || cell == "-" || cell == "n/a" || cell == "nan" || cell == "inf" || cell == "-inf") return true;
-  size_t first = cell.front() == '-' || cell.front() == '+' ? 1 : 0;
-  return first < cell.size() && std::isdigit(static_cast<unsigned char>(cell[first])) != 0;
-}
-
 void append_cell(std::string& line, const std::string& cell, int width, bool right) {
   std::string shown = fit_columns(cell, width);
   std::string padding(static_cast<size_t>(width - display_width(shown)), ' ');

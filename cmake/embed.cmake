@@ -1,0 +1,16 @@
+# cmake -DOUTPUT=x.cpp -DHEADER=x.h -DNAMESPACE=n "-DFILES=name=path|..." -P embed.cmake
+# Writes functions `std::string_view name()` that return the files' text.
+set(text "// Written by cmake/embed.cmake.\n#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n")
+string(REPLACE "|" ";" FILES "${FILES}")
+foreach(item ${FILES})
+  string(REGEX MATCH "^([^=]+)=(.*)$" unused "${item}")
+  set(name ${CMAKE_MATCH_1})
+  file(READ ${CMAKE_MATCH_2} content)
+  string(FIND "${content}" ")embedded\"" delimiter)
+  if(NOT delimiter EQUAL -1)
+    message(FATAL_ERROR "${CMAKE_MATCH_2}: holds the delimiter of the raw string")
+  endif()
+  string(APPEND text "std::string_view ${name}() { return R\"embedded(${content})embedded\"; }\n")
+endforeach()
+string(APPEND text "}  // namespace ${NAMESPACE}\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -47,6 +47,8 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
     std::string text = e.what();
     if (auto end = text.find("] "); end != std::string::npos) text = text.substr(end + 2);  // the library's own code
+    if (auto read = text.find("; last read: "); read != std::string::npos && text.size() - read > 100)
+      text.resize(read);  // a long string's text does not help to find it
     fail<FormatError>("{}: not valid JSON at byte {}: {}", *source_, position, text);
   }
 

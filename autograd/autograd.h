@@ -80,7 +80,8 @@ class NameScope {
 };
 
 /// Runs f(inputs) without keeping its activations; backward runs it again with the same random numbers and then
-/// differentiates. Bit-equal to running f directly. (Chen et al. 2016, "Training deep nets with sublinear memory cost".)
+/// differentiates. Bit-equal to running f directly. (Chen et al. 2016, "Training deep nets with sublinear memory
+/// cost".)
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Tensor>& inputs);
 
 /// The graph behind y in Graphviz' DOT language.

@@ -16,8 +16,9 @@ struct ProbeScope {
 };
 
 // Runs f again with the generator as it was, and differentiates: leaves inside f collect their gradients directly.
-std::vector<Tensor> rerun(const std::function<Tensor(const std::vector<Tensor>&)>& f, const std::vector<Saved>& saved_inputs,
-                          const Generator& state, const Tensor& dy, const std::vector<bool>& needs) {
+std::vector<Tensor> rerun(const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                          const std::vector<Saved>& saved_inputs, const Generator& state, const Tensor& dy,
+                          const std::vector<bool>& needs) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < saved_inputs.size(); ++i) {
     Tensor input = detach(saved_inputs[i]());

@@ -160,7 +160,8 @@ Tensor seed_gradient(const Tensor& y, const Tensor& dy) {
   if (dy) {
     check(dy.shape() == y.shape(), "backward: gradient must have the shape of the output, got {} for {}", dy.shape(),
           y.shape());
-    check(dy.dtype() == y.dtype(), "backward: gradient must be {}, got {}", dtype_name(y.dtype()), dtype_name(dy.dtype()));
+    check(dy.dtype() == y.dtype(), "backward: gradient must be {}, got {}", dtype_name(y.dtype()),
+          dtype_name(dy.dtype()));
     return dy;
   }
   check(y.numel() == 1, "backward: an output of shape {} needs a gradient; reduce it to one number first", y.shape());

@@ -32,7 +32,9 @@ void retire(std::shared_ptr<Node> node) {
   retiring = false;
 }
 
-AutogradMeta::~AutogradMeta() { retire(std::move(node)); }
+AutogradMeta::~AutogradMeta() {
+  retire(std::move(node));
+}
 
 Node::Node(const char* n, const Tensor& y)
     : name(n),
@@ -42,7 +44,9 @@ Node::Node(const char* n, const Tensor& y)
       dtype(y.dtype()),
       device(y.device()) {}
 
-Node::~Node() { release(); }
+Node::~Node() {
+  release();
+}
 
 void Node::release() {
   released = true;
@@ -51,7 +55,9 @@ void Node::release() {
   terms.clear();
 }
 
-AutogradMeta* autograd_meta(const Tensor& t) { return static_cast<AutogradMeta*>(t.grad_meta().get()); }
+AutogradMeta* autograd_meta(const Tensor& t) {
+  return static_cast<AutogradMeta*>(t.grad_meta().get());
+}
 
 AutogradMeta& ensure_meta(const Tensor& t) {
   if (!t.grad_meta()) t.set_grad_meta(std::make_shared<AutogradMeta>());
@@ -68,13 +74,25 @@ bool*& checkpoint_probe() {
   return probe;
 }
 
-bool anomaly_mode() { return anomaly; }
-AnomalyMode::AnomalyMode(bool on) : before_(anomaly) { anomaly = on; }
-AnomalyMode::~AnomalyMode() { anomaly = before_; }
+bool anomaly_mode() {
+  return anomaly;
+}
+AnomalyMode::AnomalyMode(bool on) : before_(anomaly) {
+  anomaly = on;
+}
+AnomalyMode::~AnomalyMode() {
+  anomaly = before_;
+}
 
-NameScope::NameScope(const std::string& name) { scopes.push_back(name); }
-NameScope::~NameScope() { scopes.pop_back(); }
-std::string NameScope::current() { return scopes.empty() ? "" : scopes.back(); }
+NameScope::NameScope(const std::string& name) {
+  scopes.push_back(name);
+}
+NameScope::~NameScope() {
+  scopes.pop_back();
+}
+std::string NameScope::current() {
+  return scopes.empty() ? "" : scopes.back();
+}
 
 void check_finite(const Tensor& t, const char* what, const char* op, const std::string& scope) {
   if (!is_floating(t.dtype()) || t.numel() == 0) return;
@@ -85,7 +103,8 @@ void check_finite(const Tensor& t, const char* what, const char* op, const std::
 }
 
 const Tensor& set_requires_grad(const Tensor& t, bool wants) {
-  check(!wants || is_floating(t.dtype()), "set_requires_grad: expected a floating dtype, got {}", dtype_name(t.dtype()));
+  check(!wants || is_floating(t.dtype()), "set_requires_grad: expected a floating dtype, got {}",
+        dtype_name(t.dtype()));
   AutogradMeta& meta = ensure_meta(t);
   check(!meta.node, "set_requires_grad: only leaves can be marked; detach() a result first");
   meta.requires_grad = wants;
@@ -108,7 +127,9 @@ void set_grad(const Tensor& leaf, const Tensor& gradient) {
   ensure_meta(leaf).grad = gradient;
 }
 
-Tensor detach(const Tensor& t) { return alias(t); }
+Tensor detach(const Tensor& t) {
+  return alias(t);
+}
 
 void register_hook(const Tensor& t, GradientHook hook) {
   check(requires_grad(t), "register_hook: the tensor wants no gradient");

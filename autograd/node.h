@@ -41,9 +41,9 @@ class Node : public std::enable_shared_from_this<Node> {
   ~Node();
 
   const char* name;
-  std::string scope;       // module names, for anomaly texts
-  uint64_t sequence;       // grows with creation: a consumer's is always higher than its producers'
-  Dims shape;              // of the output
+  std::string scope;  // module names, for anomaly texts
+  uint64_t sequence;  // grows with creation: a consumer's is always higher than its producers'
+  Dims shape;         // of the output
   DType dtype;
   Device device;
   std::vector<GradientTerm> terms;

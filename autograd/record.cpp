@@ -8,9 +8,15 @@ namespace {
 thread_local bool enabled = true;
 }  // namespace
 
-NoGrad::NoGrad(bool on) : before_(enabled) { enabled = on; }
-NoGrad::~NoGrad() { enabled = before_; }
-bool grad_enabled() { return enabled; }
+NoGrad::NoGrad(bool on) : before_(enabled) {
+  enabled = on;
+}
+NoGrad::~NoGrad() {
+  enabled = before_;
+}
+bool grad_enabled() {
+  return enabled;
+}
 
 Saved::State::State(Tensor t, bool output) : tensor(std::move(t)), version(0), is_output(output) {
   if (!tensor) return;
@@ -22,15 +28,20 @@ Saved::State::~State() {
   if (tensor) tensor.storage()->release_from_backward();
 }
 
-Saved saved(const Tensor& t) { return Saved(std::make_shared<Saved::State>(t, false)); }
-Saved saved_output(const Tensor& y) { return Saved(std::make_shared<Saved::State>(alias(y), true)); }
+Saved saved(const Tensor& t) {
+  return Saved(std::make_shared<Saved::State>(t, false));
+}
+Saved saved_output(const Tensor& y) {
+  return Saved(std::make_shared<Saved::State>(alias(y), true));
+}
 
 Tensor Saved::operator()() const {
   const Tensor& t = state_->tensor;
   if (!t) return t;
   Node* node = running_node();
   check(t.storage()->version() == state_->version,
-        "{}: a tensor needed for the gradient, shape {}, was written in place after the forward (version {}, expected {})",
+        "{}: a tensor needed for the gradient, shape {}, was written in place after the forward (version {}, expected "
+        "{})",
         node ? node->name : "backward", t.shape(), t.storage()->version(), state_->version);
   if (state_->is_output && node && grad_enabled()) {  // create_graph: the output belongs to the graph again
     Tensor with_history = alias(t);

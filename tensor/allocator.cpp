@@ -16,8 +16,8 @@ namespace strata::allocator {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kSmallest = 64 << 10;          // smaller blocks: the C library's own lists are good
-constexpr size_t kSteps = 8;                    // size classes between two powers of two
+constexpr size_t kSmallest = 64 << 10;  // smaller blocks: the C library's own lists are good
+constexpr size_t kSteps = 8;            // size classes between two powers of two
 constexpr int64_t kMaxCached = 256ll << 20;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -75,7 +75,8 @@ bool to_cache(void* pointer, size_t rounded) {
 
 [[noreturn]] void out_of_memory(size_t bytes) {
   fail<OutOfMemory>(
-      "out of memory: cannot allocate {:.1f} MiB\n{}ways out, in order: smaller micro-batch, shorter sequences, 16-bit or "
+      "out of memory: cannot allocate {:.1f} MiB\n{}ways out, in order: smaller micro-batch, shorter sequences, 16-bit "
+      "or "
       "quantised weights, gradient accumulation, activation checkpointing",
       static_cast<double>(bytes) / (1 << 20), ledger::table());
 }
@@ -122,7 +123,11 @@ void trim() {
   c.bytes = 0;
 }
 
-void set_poison(bool on) { poison = on; }
-void set_limit(int64_t bytes) { limit = bytes; }
+void set_poison(bool on) {
+  poison = on;
+}
+void set_limit(int64_t bytes) {
+  limit = bytes;
+}
 
 }  // namespace strata::allocator

@@ -22,11 +22,21 @@ Tensor full(const Dims& shape, double value, TensorOptions options) {
   return t;
 }
 
-Tensor zeros(const Dims& shape, TensorOptions options) { return full(shape, 0, options); }
-Tensor ones(const Dims& shape, TensorOptions options) { return full(shape, 1, options); }
-Tensor empty_like(const Tensor& t) { return empty(t.shape(), {t.dtype(), t.device()}); }
-Tensor zeros_like(const Tensor& t) { return zeros(t.shape(), {t.dtype(), t.device()}); }
-Tensor scalar(double value, TensorOptions options) { return full({}, value, options); }
+Tensor zeros(const Dims& shape, TensorOptions options) {
+  return full(shape, 0, options);
+}
+Tensor ones(const Dims& shape, TensorOptions options) {
+  return full(shape, 1, options);
+}
+Tensor empty_like(const Tensor& t) {
+  return empty(t.shape(), {t.dtype(), t.device()});
+}
+Tensor zeros_like(const Tensor& t) {
+  return zeros(t.shape(), {t.dtype(), t.device()});
+}
+Tensor scalar(double value, TensorOptions options) {
+  return full({}, value, options);
+}
 
 Tensor arange(int64_t count, TensorOptions options) {
   check(count >= 0, "arange: count must be non-negative, got {}", count);
@@ -47,7 +57,9 @@ Tensor eye(int64_t n, TensorOptions options) {
   return t;
 }
 
-void fill_(const Tensor& t, double value) { kernels::fill(t.device(), t, value); }
+void fill_(const Tensor& t, double value) {
+  kernels::fill(t.device(), t, value);
+}
 
 void copy_(const Tensor& dst, const Tensor& src) {
   Tensor x = src.shape() == dst.shape() ? src : alias(src, src.layout().broadcast_to(dst.shape()));
@@ -61,7 +73,9 @@ Tensor clone_data(const Tensor& t, DType dtype) {
   return y;
 }
 
-Tensor clone_data(const Tensor& t) { return clone_data(t, t.dtype()); }
+Tensor clone_data(const Tensor& t) {
+  return clone_data(t, t.dtype());
+}
 
 template <class T>
 Tensor from_values(std::span<const T> values, const Dims& shape) {
@@ -82,7 +96,7 @@ std::vector<T> to_vector(const Tensor& t) {
   return out;
 }
 
-#define STRATA_ELEMENT(T)                                            \
+#define STRATA_ELEMENT(T)                                          \
   template Tensor from_values<T>(std::span<const T>, const Dims&); \
   template std::vector<T> to_vector<T>(const Tensor&);
 STRATA_ELEMENT(double)

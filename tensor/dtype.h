@@ -67,9 +67,12 @@ STRATA_HD inline uint16_t Half::round_from(float value) {
 /// Bytes of one element.
 constexpr int64_t dtype_size(DType dtype) {
   switch (dtype) {
-    case DType::f64: case DType::i64: return 8;
-    case DType::f32: case DType::i32: return 4;
-    case DType::f16: case DType::bf16: return 2;
+    case DType::f64:
+    case DType::i64: return 8;
+    case DType::f32:
+    case DType::i32: return 4;
+    case DType::f16:
+    case DType::bf16: return 2;
     default: return 1;
   }
 }
@@ -89,20 +92,51 @@ constexpr std::string_view dtype_name(DType dtype) {
   return "?";
 }
 
-constexpr bool is_floating(DType dtype) { return dtype <= DType::bf16; }
-constexpr bool is_reduced(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
+constexpr bool is_floating(DType dtype) {
+  return dtype <= DType::bf16;
+}
+constexpr bool is_reduced(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
 
 template <class T>
 struct dtype_of_impl;
-template <> struct dtype_of_impl<double> { static constexpr DType value = DType::f64; };
-template <> struct dtype_of_impl<float> { static constexpr DType value = DType::f32; };
-template <> struct dtype_of_impl<Half> { static constexpr DType value = DType::f16; };
-template <> struct dtype_of_impl<BFloat16> { static constexpr DType value = DType::bf16; };
-template <> struct dtype_of_impl<int64_t> { static constexpr DType value = DType::i64; };
-template <> struct dtype_of_impl<int32_t> { static constexpr DType value = DType::i32; };
-template <> struct dtype_of_impl<int8_t> { static constexpr DType value = DType::i8; };
-template <> struct dtype_of_impl<uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct dtype_of_impl<bool> { static constexpr DType value = DType::boolean; };
+template <>
+struct dtype_of_impl<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct dtype_of_impl<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct dtype_of_impl<Half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of_impl<BFloat16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct dtype_of_impl<int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct dtype_of_impl<int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct dtype_of_impl<int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct dtype_of_impl<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct dtype_of_impl<bool> {
+  static constexpr DType value = DType::boolean;
+};
 template <class T>
 constexpr DType dtype_of = dtype_of_impl<std::remove_cv_t<T>>::value;
 

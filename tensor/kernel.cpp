@@ -11,7 +11,11 @@ std::array<std::vector<std::string>, kDeviceTypes>& lists() {
 }
 }  // namespace
 
-const std::vector<std::string>& registered_kernels(Device::Type type) { return lists()[static_cast<size_t>(type)]; }
-void note_registered(Device::Type type, const char* name) { lists()[static_cast<size_t>(type)].emplace_back(name); }
+const std::vector<std::string>& registered_kernels(Device::Type type) {
+  return lists()[static_cast<size_t>(type)];
+}
+void note_registered(Device::Type type, const char* name) {
+  lists()[static_cast<size_t>(type)].emplace_back(name);
+}
 
 }  // namespace strata

@@ -17,7 +17,9 @@ struct Account {
 std::mutex mutex;
 std::array<Account, kDeviceTypes> accounts;
 
-Account& account(Device device) { return accounts[static_cast<size_t>(device.type)]; }
+Account& account(Device device) {
+  return accounts[static_cast<size_t>(device.type)];
+}
 
 void note_peak(Account& a) {
   for (size_t k = 0; k < kMemoryKinds; ++k) a.peak_by_kind.bytes[k] = std::max(a.peak_by_kind.bytes[k], a.now.bytes[k]);
@@ -63,7 +65,9 @@ void reset_peak(Device device) {
   a.at_peak = a.peak_by_kind = a.now;
 }
 
-int64_t cached(Device device) { return device.is_cpu() ? allocator::cached_bytes() : 0; }
+int64_t cached(Device device) {
+  return device.is_cpu() ? allocator::cached_bytes() : 0;
+}
 
 std::string table(Device device) {
   MemoryUse now = current(device), peak = at_peak(device);
@@ -98,8 +102,14 @@ void move(Device device, MemoryKind from, MemoryKind to, int64_t bytes) {
 
 }  // namespace ledger
 
-MemoryKindScope::MemoryKindScope(MemoryKind kind) : before_(current_kind) { current_kind = kind; }
-MemoryKindScope::~MemoryKindScope() { current_kind = before_; }
-MemoryKind MemoryKindScope::current() { return current_kind; }
+MemoryKindScope::MemoryKindScope(MemoryKind kind) : before_(current_kind) {
+  current_kind = kind;
+}
+MemoryKindScope::~MemoryKindScope() {
+  current_kind = before_;
+}
+MemoryKind MemoryKindScope::current() {
+  return current_kind;
+}
 
 }  // namespace strata

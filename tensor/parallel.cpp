@@ -9,7 +9,9 @@
 
 namespace strata {
 
-int num_threads() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
+int num_threads() {
+  return omp_in_parallel() ? 1 : omp_get_max_threads();
+}
 
 void set_num_threads(int n) {
   check<UsageError>(n >= 1, "threads: must be at least 1, got {}", n);

@@ -12,7 +12,9 @@ Generator& default_generator() {
   return generator;
 }
 
-void manual_seed(uint64_t seed) { default_generator() = Generator(seed); }
+void manual_seed(uint64_t seed) {
+  default_generator() = Generator(seed);
+}
 
 uint64_t derive_seed(uint64_t seed, std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a of the name, then one Philox block to mix it with the seed

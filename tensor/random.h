@@ -32,7 +32,9 @@ STRATA_HD inline Philox4 philox_block(uint64_t seed, uint64_t index) {
 }
 
 /// 24 bits -> [0, 1).
-STRATA_HD inline float uniform_from_word(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+STRATA_HD inline float uniform_from_word(uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
 
 /// A position in a stream: two integers are the whole state.
 struct Generator {

@@ -13,7 +13,7 @@ namespace strata {
 /// `count` operands of one shape; strides in elements.
 template <int count>
 struct StridedLoop {
-  Dims shape;                        // merged; never empty (a scalar is [1])
+  Dims shape;                       // merged; never empty (a scalar is [1])
   std::array<Dims, count> strides;  // of each operand, same rank as shape
 
   StridedLoop(const Dims& full, const std::array<Dims, count>& all) {

@@ -41,12 +41,19 @@ std::byte* Tensor::mutable_raw_data() const {
   return impl().storage->mutable_data() + impl().layout.offset * dtype_size(impl().dtype);
 }
 
+void Tensor::rebind(const Tensor& other) const {
+  const Impl& from = other.impl();
+  impl() = Impl{from.storage, from.layout, from.dtype, from.numel, std::move(impl().grad_meta)};
+}
+
 double Tensor::item() const {
   check(numel() == 1, "item: expected one element, got shape {}", shape());
   check(device().is_cpu(), "item: copy the tensor to the cpu first, got {}", device().name());
   return with_dtype(dtype(), "item", [&]<class T>() { return convert<double>(*data<T>()); });
 }
 
-Tensor alias(const Tensor& t, const Layout& layout) { return Tensor(t.storage(), layout, t.dtype()); }
+Tensor alias(const Tensor& t, const Layout& layout) {
+  return Tensor(t.storage(), layout, t.dtype());
+}
 
 }  // namespace strata

@@ -57,6 +57,8 @@ class Tensor {
 
   /// Two handles on the same object (not: equal elements).
   bool same_as(const Tensor& other) const { return impl_ == other.impl_; }
+  /// Makes this object (and so every handle on it) refer to other's bytes, layout and dtype; the grad meta stays.
+  void rebind(const Tensor& other) const;
   /// Nobody else holds this object or its bytes: they may be written in place unseen.
   bool is_sole_owner() const { return impl_.use_count() == 1 && impl_->storage.use_count() == 1; }
   const void* id() const { return impl_.get(); }
@@ -80,6 +82,8 @@ class Tensor {
 
 /// Another tensor on the same bytes, without a graph. `layout` must stay within the storage.
 Tensor alias(const Tensor& t, const Layout& layout);
-inline Tensor alias(const Tensor& t) { return alias(t, t.layout()); }
+inline Tensor alias(const Tensor& t) {
+  return alias(t, t.layout());
+}
 
 }  // namespace strata

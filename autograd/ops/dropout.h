@@ -1,4 +1,5 @@
-// Inverted dropout: y = x * mask / (1 - p), mask from Philox words of `generator` (element i uses word i % 4 of block i / 4).
+// Inverted dropout: y = x * mask / (1 - p), mask from Philox words of `generator` (element i uses word i % 4 of block i
+// / 4).
 #pragma once
 
 #include "tensor/random.h"

@@ -160,7 +160,9 @@ const std::vector<Json::Member>& Json::members() const {
   return std::get<std::shared_ptr<Object>>(value_)->members;
 }
 
-size_t Json::size() const { return is_object() ? members().size() : items().size(); }
+size_t Json::size() const {
+  return is_object() ? members().size() : items().size();
+}
 
 const Json* Json::Object::find(std::string_view key) const {
   if (!index.empty()) {

@@ -29,9 +29,8 @@ void copy_rows(const Tensor& x, const Tensor& y) {
 
 void copy_cpu(const Tensor& x, const Tensor& y) {
   if (y.numel() == 0) return;
-  with_dtype(x.dtype(), "copy", [&]<class From>() {
-    with_dtype(y.dtype(), "copy", [&]<class To>() { copy_rows<From, To>(x, y); });
-  });
+  with_dtype(x.dtype(), "copy",
+             [&]<class From>() { with_dtype(y.dtype(), "copy", [&]<class To>() { copy_rows<From, To>(x, y); }); });
 }
 
 void fill_cpu(const Tensor& y, double value) {

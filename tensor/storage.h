@@ -30,6 +30,7 @@ class Storage {
   /// While a graph node holds the bytes, workspace counts as activation.
   void retain_for_backward();
   void release_from_backward();
+  bool retained_for_backward() const { return saves_.load() > 0; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
 
  private:

@@ -55,7 +55,7 @@ Tensor QuantizedLinear::head_loss(const Tensor& x, const Tensor& targets) const 
 }
 
 Tensor QuantizedLinear::forward_low_rank(const Tensor& x, const Tensor& a, const Tensor& b, double scale) const {
-  return add_low_rank(quantized_linear(x, weight, bias), x, a, b, scale);
+  return add_low_rank_(quantized_linear(x, weight, bias), x, a, b, scale);
 }
 
 }  // namespace strata::nn

@@ -109,7 +109,7 @@ TEST(Checkpoint, AHundredKillsLoseNothing) {
         }
       }
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(500 + 137 * round));
+    std::this_thread::sleep_for(std::chrono::microseconds(2000 + 1370 * round));
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "apps/model_flags.h"
+#include "models/sampling.h"
 
 namespace strata::apps {
 

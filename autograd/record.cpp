@@ -71,7 +71,11 @@ Edge edge_to(const Tensor& input) {
 }  // namespace
 
 Tensor record_terms(const char* name, const Tensor& y, std::vector<Term> terms) {
-  if (anomaly_mode()) check_finite(y, "output", name, NameScope::current());
+  if (anomaly_mode()) {
+    Node* running = running_node();  // inside backward: the node whose formula runs is what went wrong
+    running ? check_finite(y, "gradient", running->name, running->scope)
+            : check_finite(y, "output", name, NameScope::current());
+  }
   std::shared_ptr<Node> node;
   for (Term& term : terms) {
     if (term.inputs.empty()) continue;

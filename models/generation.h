@@ -11,11 +11,11 @@
 namespace strata::models {
 
 struct GenerateOptions {
-  SamplingOptions sampling;
+  SamplingOptions sampling = {};
   int64_t max_new_tokens = 128;
-  int64_t min_new_tokens = 0;     // stop ids are not drawn before
-  std::vector<int64_t> stop_ids;  // end a text; the stop token itself is not part of the result
-  int64_t prefill_chunk = 512;    // prompt tokens run through the model at once
+  int64_t min_new_tokens = 0;          // stop ids are not drawn before
+  std::vector<int64_t> stop_ids = {};  // end a text; the stop token itself is not part of the result
+  int64_t prefill_chunk = 512;         // prompt tokens run through the model at once
 };
 
 struct Generation {

@@ -13,7 +13,8 @@ constexpr int64_t kGrain = 16384;
 // f64 parameters update in f64, all others in f32.
 template <class F>
 void with_master(DType dtype, const char* name, F&& f) {
-  check(dtype == DType::f32 || dtype == DType::f64, "{}: parameters must be f32 or f64, got {}", name, dtype_name(dtype));
+  check(dtype == DType::f32 || dtype == DType::f64, "{}: parameters must be f32 or f64, got {}", name,
+        dtype_name(dtype));
   if (dtype == DType::f64)
     f.template operator()<double>();
   else

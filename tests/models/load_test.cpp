@@ -26,7 +26,8 @@ struct Folder {
 
 DecoderConfig tiny(bool tied) {
   DecoderConfig c;
-  c.vocab_size = 32, c.hidden_size = 16, c.intermediate_size = 24, c.layers = 2, c.heads = 4, c.kv_heads = 2, c.head_dim = 4;
+  c.vocab_size = 32, c.hidden_size = 16, c.intermediate_size = 24, c.layers = 2, c.heads = 4, c.kv_heads = 2,
+  c.head_dim = 4;
   c.max_positions = 64, c.tied_embeddings = tied, c.initializer_range = 0.2;
   return c;
 }
@@ -37,7 +38,8 @@ std::vector<std::pair<std::string, Tensor>> tensors_of(const Decoder& model) {
   return all;
 }
 
-void write_model(const fs::path& folder, const Json& config, const std::vector<std::pair<std::string, Tensor>>& tensors) {
+void write_model(const fs::path& folder, const Json& config,
+                 const std::vector<std::pair<std::string, Tensor>>& tensors) {
   save_safetensors(folder / "model.safetensors", tensors);
   std::ofstream(folder / "config.json") << config.dump(2);
 }
@@ -142,7 +144,8 @@ TEST(LoadModel, ConfigsThatCannotBeRight) {
   EXPECT_THAT(with("vocab_size", "32"), HasSubstr("field 'vocab_size': expected integer"));
   EXPECT_THAT(with("rms_norm_eps", 0.0), HasSubstr("'rms_norm_eps'"));
   EXPECT_THAT(with("sliding_window", 4), HasSubstr("field 'sliding_window' is not understood"));
-  EXPECT_THAT(with("rope_scaling", Json::object().set("rope_type", "magic")), HasSubstr("kind 'magic' is not supported"));
+  EXPECT_THAT(with("rope_scaling", Json::object().set("rope_type", "magic")),
+              HasSubstr("kind 'magic' is not supported"));
   EXPECT_THAT(with("rope_scaling", Json::object().set("rope_type", "linear").set("factor", 2.0).set("beta", 3)),
               HasSubstr("'rope_scaling.beta' is not understood"));
   EXPECT_THAT(load_error(f.path / "nothing"), HasSubstr("no such file or folder"));

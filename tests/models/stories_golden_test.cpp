@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/pointwise.h"
 #include "models/adapters.h"
 #include "models/generation.h"
@@ -135,7 +136,8 @@ TEST(StoriesGolden, AdapterGivesItsLogitsLossAndGradients) {
   auto batch = models::TokenBatch::from({ids});
   {
     NoGrad off;
-    EXPECT_LE(max_difference(loaded.model->logits(batch), numbers.tensor("logits")), 1e-4);
+    Tensor last = narrow(loaded.model->logits(batch), 0, static_cast<int64_t>(ids.size()) - 16, 16);
+    EXPECT_LE(max_difference(last, numbers.tensor("logits_last16")), 1e-4);
   }
   Tensor loss = loaded.model->loss_sum(batch, next_token_targets(ids)) * (1.0 / static_cast<double>(ids.size() - 1));
   backward(loss);
@@ -144,8 +146,10 @@ TEST(StoriesGolden, AdapterGivesItsLogitsLossAndGradients) {
     ASSERT_TRUE(grad(tensor)) << name;
     EXPECT_LE(max_difference(grad(tensor), expected), 1e-4 * max_abs(expected)) << name;
   }
-  for (const auto& p : loaded.model->named_parameters())
-    if (p.name.find("lora_") == std::string::npos) EXPECT_FALSE(grad(p.tensor)) << p.name;
+  for (const auto& p : loaded.model->named_parameters()) {
+    bool adapter_parameter = p.name.find("lora_") != std::string::npos;
+    EXPECT_EQ(grad(p.tensor).defined(), adapter_parameter) << p.name;
+  }
 }
 
 TEST(StoriesGolden, ShardedBf16Copy) {

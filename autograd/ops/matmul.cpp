@@ -43,6 +43,14 @@ Dims batch_of(const Tensor& t) {
   return batch;
 }
 
+bool broadcasts(const Dims& a, const Dims& b) {
+  for (int i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    int64_t x = a[a.size() - i], y = b[b.size() - i];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
 Tensor broadcast_batch(const Tensor& t, Dims batch) {
   batch.push_back(t.size(-2));
   batch.push_back(t.size(-1));
@@ -63,6 +71,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   if (a.rank() == 1) return squeeze(matmul(unsqueeze(a, 0), b), b.rank() == 1 ? 0 : -2);
   if (b.rank() == 1) return squeeze(matmul(a, unsqueeze(b, 1)), -1);
 
+  check(broadcasts(batch_of(a), batch_of(b)), "matmul: leading axes do not broadcast, got {} x {}", a.shape(),
+        b.shape());
   Dims batch = broadcast_shapes(batch_of(a), batch_of(b), "matmul");
   Dims shape = batch;
   shape.push_back(a.size(-2));

@@ -100,8 +100,8 @@ Tensor linear_low_rank(const Tensor& x, const Tensor& w, const Tensor& bias, con
   check_low_rank("linear_low_rank", x, a, b, w.size(0));
   Tensor y = linear_forward("linear_low_rank", x, w, bias);
   Tensor h = add_term(x, a, b, scale, y);
-  auto formula = [term = LowRankTerm(x, a, b, h, scale), w = saved(w), x = saved(wants(w) ? x : Tensor()),
-                  shape = x.shape(), x_dtype = x.dtype(), w_dtype = w.dtype(),
+  auto formula = [term = LowRankTerm(x, a, b, h, scale), w = saved(wants(x) ? w : Tensor()),
+                  x = saved(wants(w) ? x : Tensor()), shape = x.shape(), x_dtype = x.dtype(), w_dtype = w.dtype(),
                   bias_dtype = bias ? bias.dtype() : DType::f32](const Tensor& dy, const std::vector<bool>& needs) {
     Tensor rows = as_rows_of(dy), dx, dw, dbias;
     if (needs[0]) dx = to(matmul(rows, w()), x_dtype);

@@ -1,6 +1,7 @@
 #include "tensor/kernels/matmul.h"
 
 #include <cblas.h>
+#include <omp.h>
 
 #include <climits>
 
@@ -14,7 +15,9 @@ namespace {
 
 using kernels::MatmulOptions;
 
-constexpr int64_t kPanelElements = 1 << 20;  // of a converted panel: 4 MB, well inside the last cache
+constexpr int64_t kPanelElements = 1 << 20;             // of a converted panel: 4 MB, well inside the last cache
+constexpr int64_t kTileRows = 256, kTileColumns = 512;  // of y, for one thread: BLAS packs (rows + columns) K elements
+constexpr int64_t kWorthThreads = 1 << 18;              // multiplications below which waking a thread costs more
 
 Tensor transposed(const Tensor& t) {
   return alias(t, t.layout().transpose(0, 1));
@@ -66,18 +69,52 @@ void blas_row(const double* x, const BlasMatrix<double>& b, double* y, int N, in
               b.stride, x, 1, beta, y, 1);
 }
 
-/// Operands and result of T that BLAS can read.
+/// BLAS computes on the calling thread alone while this lives: we share the work out ourselves.
+class OneBlasThread {
+ public:
+  OneBlasThread() { omp_set_num_threads(1); }
+  ~OneBlasThread() { omp_set_num_threads(before_); }
+  OneBlasThread(const OneBlasThread&) = delete;
+  OneBlasThread& operator=(const OneBlasThread&) = delete;
+
+ private:
+  int before_ = omp_get_max_threads();
+};
+
+template <class T>
+void multiply_tile(const Tensor& a, const Tensor& b, const Tensor& y, T alpha, T beta) {
+  int m = static_cast<int>(y.size(0)), n = static_cast<int>(y.size(1)), k = static_cast<int>(a.size(1));
+  BlasMatrix<T> left(a), right(b);
+  OneBlasThread alone;
+  if (m == 1 && (k == 1 || a.strides()[1] == 1))
+    blas_row(left.data, right, y.mutable_data<T>(), n, k, alpha, beta);
+  else
+    blas_gemm(left, right, y.mutable_data<T>(), BlasMatrix<T>(y).stride, m, n, k, alpha, beta);
+}
+
+/// [0, count) in parts of about `size`, cut at multiples of 16 (whole register tiles of any BLAS kernel).
+struct Parts {
+  int64_t count, size;
+  int64_t number() const { return (count + size - 1) / size; }
+  int64_t begin(int64_t i) const { return i == number() ? count : count * i / number() / 16 * 16; }
+  Tensor of(const Tensor& t, int axis, int64_t i) const { return part(t, axis, begin(i), begin(i + 1) - begin(i)); }
+};
+
+/// Operands and result of T that BLAS can read. y is cut into tiles by its shape alone, so the bits do not depend on
+/// the number of threads (BLAS' own threads sum in another order for another number of them).
 template <class T>
 void multiply_blas(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   int64_t M = y.size(0), N = y.size(1), K = a.size(1);
   check(std::max({M, N, K}) <= INT_MAX, "matmul: sizes must be below 2^31, got {} x {}", a.shape(), b.shape());
   T alpha = static_cast<T>(options.alpha), beta = options.accumulate ? T(1) : T(0);
-  int m = static_cast<int>(M), n = static_cast<int>(N), k = static_cast<int>(K);
-  BlasMatrix<T> left(a), right(b);
-  if (M == 1 && (K == 1 || a.strides()[1] == 1))
-    blas_row(left.data, right, y.mutable_data<T>(), n, k, alpha, beta);
-  else
-    blas_gemm(left, right, y.mutable_data<T>(), BlasMatrix<T>(y).stride, m, n, k, alpha, beta);
+  Parts rows{M, kTileRows}, columns{N, kTileColumns};
+  auto tile = [&](int64_t i) {
+    int64_t r = i % rows.number(), c = i / rows.number();
+    multiply_tile(rows.of(a, 0, r), columns.of(b, 1, c), columns.of(rows.of(y, 0, r), 1, c), alpha, beta);
+  };
+  int64_t tiles = rows.number() * columns.number();
+  if (M * N * K >= kWorthThreads) return parallel_items(tiles, tile);
+  for (int64_t i = 0; i < tiles; ++i) tile(i);
 }
 
 /// The values as T, laid out for BLAS; the orientation stays, so that converting reads line by line.
@@ -199,14 +236,11 @@ void matmul_cpu(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulO
   }
   auto one = [&](int64_t i) { multiply_any(entry(a, i), entry(b, i), entry(y, i), options); };
   int64_t work = y.size(-2) * y.size(-1) * a.size(-1);
-  constexpr int64_t kWorthThreads = 1 << 21;  // multiplications: below, BLAS with several threads loses
-  if (count >= 4 * num_threads() || work < kWorthThreads) {
-    parallel_for(count, std::max<int64_t>(1, (1 << 16) / (work + 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) one(i);
-    });
-  } else {
-    for (int64_t i = 0; i < count; ++i) one(i);
-  }
+  bool entries_in_parallel = count >= 4 * num_threads() || work < kWorthThreads;
+  int64_t grain = entries_in_parallel ? std::max<int64_t>(1, kWorthThreads / (work + 1)) : count;
+  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i);
+  });
 }
 
 Register matmul_registered{kernels::matmul, Device::Type::cpu, matmul_cpu};

@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops/matmul.h"
+#include "tensor/create.h"
 #include "tensor/random.h"
 
 namespace strata {

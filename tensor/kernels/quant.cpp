@@ -1,6 +1,6 @@
 #include "tensor/kernels/quant.h"
 
-#include "tensor/kernels/quant_blocks.h"
+#include "tensor/kernels/quant_vectors.h"
 #include "tensor/parallel.h"
 
 namespace strata {
@@ -25,8 +25,11 @@ constexpr int64_t kGrainValues = 16384;
 template <class Block>
 void unpack_row(const uint8_t* packed, int64_t columns, float* y) {
   for (int64_t c = 0; c < columns; c += Block::values, packed += Block::bytes)
-    for (int part = 0; part < Block::values / quant::kPart; ++part)
-      Block::unpack(packed, part, y + c + part * quant::kPart);
+    for (int part = 0; part < Block::values / quant::kPart; ++part, y += quant::kPart) {
+      quant::Lanes values[4];
+      quant::unpack<Block>(packed, part, values);
+      std::memcpy(y, values, sizeof(values));
+    }
 }
 
 // Row row_of(i) of w -> row i of y, in parallel over rows.

@@ -22,8 +22,8 @@ struct QuantizedWeight {
   Tensor bytes;
 };
 
-/// x [..., columns] (any float dtype, on the cpu) -> packed rows, with ggml's reference rounding. Only Q4_0, Q4_1 and
-/// Q8_0. Throws where a value is not finite, naming its row and column.
+/// x [..., columns] (any float dtype, on the cpu) -> packed rows, with ggml's reference rounding. Types with blocks of
+/// 32 only. Throws where a value is not finite or beyond f16's range, naming its row and column.
 QuantizedWeight quantize(const Tensor& x, QuantType type);
 
 namespace kernels {

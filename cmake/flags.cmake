@@ -12,5 +12,3 @@ if(STRATA_SANITIZE)
                                                 -fno-sanitize-recover=all)
   target_link_options(strata_flags INTERFACE -fsanitize=${STRATA_SANITIZE})
 endif()
-# Until the quantised ops are in: the library may leave symbols open.
-add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-Wl,--unresolved-symbols=ignore-in-shared-libs>)

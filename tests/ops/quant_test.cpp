@@ -166,7 +166,7 @@ TEST_P(Quant, GradientOfXIsTheProductWithTheWeight) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(kTypes),
-                         [](const auto& t) { return std::string(quant_type_name(t.param)); });
+                         [](const auto& type) { return std::string(quant_type_name(type.param)); });
 
 TEST(QuantizedLinear, KeepsTheDtypeOfX) {
   QuantizedWeight w = random_weight(QuantType::q4_1, 40, 96);

@@ -2,7 +2,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/linear_cross_entropy.h"
+#include "autograd/ops/cross_entropy_linear.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/rows.h"

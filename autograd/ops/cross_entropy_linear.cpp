@@ -1,4 +1,4 @@
-#include "autograd/ops/linear_cross_entropy.h"
+#include "autograd/ops/cross_entropy_linear.h"
 
 #include "autograd/autograd.h"
 #include "autograd/ops/copy.h"

@@ -8,87 +8,107 @@
 namespace strata {
 namespace {
 
+using kernels::AdamWStep;
+using kernels::SgdStep;
+
 constexpr int64_t kGrain = 16384;
+constexpr int64_t kChunk = 4096;  // of sum_of_squares: its partial sums are the same for any number of threads
 
-// f64 parameters update in f64, all others in f32.
+/// f.operator()<T, G>(): T of the parameter, G of its gradient (T, or a 16-bit type for f32).
 template <class F>
-void with_master(DType dtype, const char* name, F&& f) {
-  check(dtype == DType::f32 || dtype == DType::f64, "{}: parameters must be f32 or f64, got {}", name,
-        dtype_name(dtype));
-  if (dtype == DType::f64)
-    f.template operator()<double>();
-  else
-    f.template operator()<float>();
+void with_types(const char* op, const Tensor& p, const Tensor& g, F&& f) {
+  if (p.dtype() == DType::f64) return f.template operator()<double, double>();
+  check(p.dtype() == DType::f32, "{}: parameters must be f32 or f64, got {}", op, dtype_name(p.dtype()));
+  switch (g.dtype()) {
+    case DType::f16: return f.template operator()<float, Half>();
+    case DType::bf16: return f.template operator()<float, BFloat16>();
+    default: return f.template operator()<float, float>();
+  }
 }
 
-// Reads g, m, v, p once and writes m, v, p once: bound by memory.
-void adamw_cpu(const Tensor& param, const Tensor& gradient, const Tensor& first, const Tensor& second,
-               const kernels::AdamWStep& s) {
-  with_master(param.dtype(), "adamw", [&]<class T>() {
-    T* p = param.mutable_data<T>();
-    const T* g = gradient.data<T>();
-    T* m = first.mutable_data<T>();
-    T* v = second.mutable_data<T>();
-    auto b1 = static_cast<T>(s.beta1), b2 = static_cast<T>(s.beta2), eps = static_cast<T>(s.eps);
-    auto decay = static_cast<T>(1 - s.lr * s.weight_decay);
-    auto scale = static_cast<T>(s.grad_scale);
-    double t = static_cast<double>(s.step);
-    auto rate = static_cast<T>(s.lr / (1 - std::pow(s.beta1, t)));
-    auto root = static_cast<T>(1 / std::sqrt(1 - std::pow(s.beta2, t)));
-    parallel_for(param.numel(), kGrain, [=](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) {
-        T gi = g[i] * scale;
-        m[i] = b1 * m[i] + (1 - b1) * gi;
-        v[i] = b2 * v[i] + (1 - b2) * gi * gi;
-        p[i] = p[i] * decay - rate * m[i] / (std::sqrt(v[i]) * root + eps);
-      }
+template <class T, class G>
+void adamw_part(T* p, const G* g, T* m, T* v, int64_t n, const AdamWStep& s) {
+  auto t = static_cast<double>(s.step);
+  auto decay = static_cast<T>(1 - s.lr * s.weight_decay), scale = static_cast<T>(s.grad_scale);
+  auto b1 = static_cast<T>(s.beta1), c1 = static_cast<T>(1 - s.beta1);
+  auto b2 = static_cast<T>(s.beta2), c2 = static_cast<T>(1 - s.beta2);
+  auto rate = static_cast<T>(s.lr / (1 - std::pow(s.beta1, t))), eps = static_cast<T>(s.eps);
+  auto correction = static_cast<T>(1 / std::sqrt(1 - std::pow(s.beta2, t)));
+  for (int64_t i = 0; i < n; ++i) {
+    T gradient = convert<T>(g[i]) * scale;
+    m[i] = b1 * m[i] + c1 * gradient;
+    v[i] = b2 * v[i] + c2 * gradient * gradient;
+    p[i] = decay * p[i] - rate * m[i] / (std::sqrt(v[i]) * correction + eps);
+  }
+}
+
+void adamw_cpu(const Tensor& p, const Tensor& g, const Tensor& m, const Tensor& v, const AdamWStep& step) {
+  if (p.numel() == 0) return;
+  with_types("adamw", p, g, [&]<class T, class G>() {
+    T *values = p.mutable_data<T>(), *first = m.mutable_data<T>(), *second = v.mutable_data<T>();
+    const G* gradient = g.data<G>();
+    parallel_for(p.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      adamw_part(values + begin, gradient + begin, first + begin, second + begin, end - begin, step);
     });
   });
 }
 
-void sgd_cpu(const Tensor& param, const Tensor& gradient, const Tensor& buffer, const kernels::SgdStep& s) {
-  with_master(param.dtype(), "sgd", [&]<class T>() {
-    T* p = param.mutable_data<T>();
-    const T* g = gradient.data<T>();
-    T* b = buffer.defined() ? buffer.mutable_data<T>() : nullptr;
-    auto lr = static_cast<T>(s.lr), momentum = static_cast<T>(s.momentum), decay = static_cast<T>(s.weight_decay);
-    auto fresh = static_cast<T>(s.first ? 1 : 1 - s.dampening);
-    auto old = static_cast<T>(s.first ? 0 : s.momentum);
-    auto scale = static_cast<T>(s.grad_scale);
-    bool nesterov = s.nesterov;
-    parallel_for(param.numel(), kGrain, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T gi = g[i] * scale + decay * p[i];
-        if (b) {
-          b[i] = old * b[i] + fresh * gi;
-          gi = nesterov ? gi + momentum * b[i] : b[i];
-        }
-        p[i] -= lr * gi;
-      }
+template <class T, class G>
+void sgd_part(T* p, const G* g, T* buffer, int64_t n, const SgdStep& s) {
+  auto rate = static_cast<T>(s.lr), decay = static_cast<T>(s.weight_decay), scale = static_cast<T>(s.grad_scale);
+  if (!buffer) {
+    for (int64_t i = 0; i < n; ++i) p[i] -= rate * (convert<T>(g[i]) * scale + decay * p[i]);
+    return;
+  }
+  auto kept = static_cast<T>(s.first ? 0 : s.momentum), added = static_cast<T>(s.first ? 1 : 1 - s.dampening);
+  auto ahead = static_cast<T>(s.nesterov ? s.momentum : 1), direct = static_cast<T>(s.nesterov ? 1 : 0);
+  for (int64_t i = 0; i < n; ++i) {
+    T gradient = convert<T>(g[i]) * scale + decay * p[i];
+    T before = s.first ? T(0) : buffer[i];  // the first step may find uninitialised memory
+    buffer[i] = kept * before + added * gradient;
+    p[i] -= rate * (direct * gradient + ahead * buffer[i]);
+  }
+}
+
+void sgd_cpu(const Tensor& p, const Tensor& g, const Tensor& buffer, const SgdStep& step) {
+  if (p.numel() == 0) return;
+  with_types("sgd", p, g, [&]<class T, class G>() {
+    T *values = p.mutable_data<T>(), *momentum = buffer ? buffer.mutable_data<T>() : nullptr;
+    const G* gradient = g.data<G>();
+    parallel_for(p.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      sgd_part(values + begin, gradient + begin, momentum ? momentum + begin : nullptr, end - begin, step);
     });
   });
 }
 
-// Partial sums over fixed chunks, added in order: the same bits for any number of threads.
-void sum_of_squares_cpu(const Tensor& gradient, double& sum) {
-  with_float(gradient.dtype(), "sum_of_squares", [&]<class T>() {
-    const T* g = gradient.data<T>();
-    int64_t n = gradient.numel();
-    std::vector<double> parts(static_cast<size_t>((n + kGrain - 1) / kGrain));
-    parallel_for(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t part = begin; part < end; ++part) {
-        double total = 0;
-        for (int64_t i = part * kGrain; i < std::min(n, (part + 1) * kGrain); ++i) {
-          auto x = convert<double>(g[i]);
-          total += x * x;
-        }
-        parts[static_cast<size_t>(part)] = total;
-      }
+template <class T>
+double squares(const T* g, int64_t n) {
+  constexpr int kLanes = 8;
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int k = 0; k < kLanes; ++k) {
+      auto x = convert<double>(g[i + k]);
+      lanes[k] += x * x;
+    }
+  for (int k = 0; i < n; ++i, ++k) lanes[k] += convert<double>(g[i]) * convert<double>(g[i]);
+  double sum = 0;
+  for (double lane : lanes) sum += lane;
+  return sum;
+}
+
+void sum_of_squares_cpu(const Tensor& g, double& sum) {
+  int64_t count = g.numel(), chunks = (count + kChunk - 1) / kChunk;
+  std::vector<double> parts(static_cast<size_t>(chunks));
+  with_float(g.dtype(), "sum_of_squares", [&]<class T>() {
+    const T* data = g.data<T>();
+    parallel_for(chunks, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c)
+        parts[static_cast<size_t>(c)] = squares(data + c * kChunk, std::min(kChunk, count - c * kChunk));
     });
-    sum = 0;
-    for (double part : parts) sum += part;
   });
+  sum = 0;
+  for (double part : parts) sum += part;
 }
 
 Register adamw_registered{kernels::adamw, Device::Type::cpu, adamw_cpu};

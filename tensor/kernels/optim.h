@@ -1,4 +1,5 @@
-// Optimizer updates, one pass over a parameter; everything contiguous. Master values, moments: f32 (f64 for f64).
+// Optimizer updates, one pass over a parameter; everything contiguous. Parameter and moments are f32 (f64 with f64
+// gradients); gradients of an f32 parameter may be f16 or bf16.
 #pragma once
 
 #include "tensor/kernel.h"
@@ -16,8 +17,9 @@ struct AdamWStep {
 inline constinit Kernel<void(const Tensor& p, const Tensor& g, const Tensor& m, const Tensor& v, const AdamWStep&)>
     adamw{"adamw"};
 
-/// SGD: g += wd p; buffer = momentum buffer + (1 - dampening) g (buffer = g at the first step);
-/// g = nesterov ? g + momentum buffer : buffer; p -= lr g. buffer is undefined where momentum is 0.
+/// SGD: g = grad_scale g + wd p; buffer = momentum buffer + (1 - dampening) g (buffer = g at the first step, which
+/// reads no buffer); g = nesterov ? g + momentum buffer : buffer; p -= lr g. buffer is undefined where momentum is 0.
+/// (Sutskever et al. 2013)
 struct SgdStep {
   double lr, momentum, dampening, weight_decay;
   bool nesterov, first;

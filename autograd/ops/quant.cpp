@@ -1,9 +1,9 @@
 #include "autograd/ops/quant.h"
-#include "autograd/ops/pointwise.h"
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/cross_entropy_linear.h"
 #include "autograd/ops/matmul_parts.h"
+#include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/record.h"
 #include "tensor/create.h"

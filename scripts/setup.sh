@@ -42,16 +42,15 @@ strata_apt() {
     command -v sudo >/dev/null || { say "sudo is not installed and you are not root."; return 1; }
     as_root=(sudo)
   fi
-  local log
+  as_root+=(env DEBIAN_FRONTEND=noninteractive)
+  local log rc=0
   log=$(mktemp)
-  if ! { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
-         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"; } >"$log" 2>&1
-  then
-    tail -n 15 "$log"
-    rm -f "$log"
-    return 1
-  fi
+  # Stale lists may still do: only the installation decides.
+  "${as_root[@]}" apt-get update -q >"$log" 2>&1 || true
+  "${as_root[@]}" apt-get install -q -y --no-install-recommends "$@" >>"$log" 2>&1 || rc=$?
+  ((rc == 0)) || tail -n 15 "$log"
   rm -f "$log"
+  return "$rc"
 }
 
 # strata_setup WHY PACKAGES...: makes sure they are installed, or ends the script saying what to do.
@@ -85,10 +84,11 @@ strata_check_tools() {
     fail "cmake 3.25 or newer is needed, found $version ($(command -v cmake)). Debian 12 and Ubuntu 24.04 bring it."
 }
 
-# strata_build PRESET [JOBS]: configures and builds; on failure prints what the compiler said.
+# strata_build PRESET [JOBS [TARGET]]: configures and builds; on failure prints what the compiler said.
 # STRATA_CONFIGURE holds further arguments for cmake.
 strata_build() {
   local preset=$1 jobs=${2:-$(nproc)} log=build/$1/build.log start=$SECONDS
+  local build=(cmake --build --preset "$preset" -j "$jobs" ${3:+--target "$3"})
   strata_check_tools
   mkdir -p "build/$preset"
   say "Building (preset $preset, $jobs jobs; log in $log) ..."
@@ -99,10 +99,10 @@ strata_build() {
     return 1
   fi
   if [[ -t 1 ]]; then
-    cmake --build --preset "$preset" -j "$jobs" || return 1
-  elif ! cmake --build --preset "$preset" -j "$jobs" >>"$log" 2>&1; then
+    "${build[@]}" || return 1
+  elif ! "${build[@]}" >>"$log" 2>&1; then
     sed -n '/^FAILED: /,$p' "$log" | head -n 200
-    say "cmake --build --preset $preset failed, see above."
+    say "${build[*]} failed, see above."
     return 1
   fi
   say "Built in $((SECONDS - start)) s."

@@ -101,7 +101,8 @@ void inspect(const InspectOptions& options, const Invocation&) {
     if (fs::exists(path / "adapter_config.json")) return inspect_adapter(path, options.all);
     if (fs::exists(path / "config.json")) {
       print_line(fmt::format("{}: model folder", path.string()));
-      for (const auto& [key, value] : Json::parse_file(path / "config.json").members())
+      Json config = Json::parse_file(path / "config.json");
+      for (const auto& [key, value] : config.members())
         print_line(fmt::format("  {} = {}", printable(key), short_value(value)));
     }
     return inspect_safetensors(path, options.all);

@@ -84,6 +84,7 @@ std::string describe_model(const ReadyModel& ready) {
   const models::Decoder& model = *ready.loaded.model;
   const models::DecoderConfig& c = model.config();
   int64_t dense = model.parameter_count(), packed = model.quantized_values();
+  for (auto& [path, layer] : models::lora_layers(*ready.loaded.model)) dense -= layer->a.numel() + layer->b.numel();
   std::string text = fmt::format("{} ({}): {} parameters", ready.loaded.name, ready.loaded.format,
                                  human_count(static_cast<double>(dense + packed)));
   if (packed > 0) text += fmt::format(", {} of them block-quantised", human_count(static_cast<double>(packed)));

@@ -81,7 +81,7 @@ std::string describe_run(const FinetuneOptions& options, ReadyModel& ready, cons
   }
   line("");
   out += table.text();
-  int64_t all = ready.model().parameter_count() + ready.model().quantized_values();
+  int64_t all = ready.model().parameter_count() + ready.model().quantized_values();  // with the adapter's own
   line(fmt::format("trainable  {} of {} parameters ({:.2f} %)", human_count(static_cast<double>(trained)),
                    human_count(static_cast<double>(all)),
                    100.0 * static_cast<double>(trained) / static_cast<double>(all)));

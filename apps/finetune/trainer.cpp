@@ -187,7 +187,7 @@ void LoraTrainer::train_one_step() {
 bool LoraTrainer::run() {
   InterruptGuard guard;
   Progress progress({.title = "train", .unit = "step", .total = total_steps_, .start = step_});
-  if (step_ == 0) {
+  if (step_ == 0 && validations_.empty()) {
     record_validation();
     save();
   }

@@ -77,7 +77,8 @@ std::vector<int32_t> wikitext_ids(const models::LoadedModel& loaded, const std::
 
 double window_nll(const models::LoadedModel& loaded, const std::vector<int32_t>& ids, size_t window) {
   size_t begin = window * 512, end = std::min(ids.size(), begin + 512);
-  std::vector<int32_t> part(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.begin() + static_cast<std::ptrdiff_t>(end));
+  std::vector<int32_t> part(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                            ids.begin() + static_cast<std::ptrdiff_t>(end));
   NoGrad off;
   return loaded.model->loss_sum(models::TokenBatch::from({part}), next_token_targets(part)).item();
 }

@@ -1,127 +1,150 @@
-// strata inspect: what is in a safetensors file, a GGUF file, a model folder or an adapter.
-#include <algorithm>
+// strata inspect: what is in a safetensors, GGUF or adapter file.
+#include <fmt/ranges.h>
+
 #include <map>
 
 #include "apps/commands.h"
 #include "apps/common/human.h"
 #include "apps/common/table.h"
-#include "apps/print.h"
-#include "models/adapters.h"
-#include "tensor/io/gguf.h"
-#include "tensor/io/safetensors.h"
+#include "apps/common/terminal.h"
+#include "apps/inspect_file.h"
+#include "tensor/error.h"
 
 namespace strata::apps {
 
-namespace fs = std::filesystem;
-
 namespace {
 
-struct InspectOptions {
-  fs::path file;
-  bool all = false;
+struct Options {
+  std::filesystem::path path;
+  std::string filter;
+  bool all = false, stats = false, json = false;
 };
 
-constexpr size_t kShown = 40;
+// [1, 2, 3] whole, longer ones by length; texts in quotes with their line ends visible.
+std::string metadata_text(const Json& value) {
+  constexpr size_t kShown = 8;
+  if (value.is_array() && value.size() > kShown)
+    return fmt::format("{} x {}", value.size(), value.items()[0].kind_name());
+  return value.dump();
+}
 
-struct Row {
-  std::string name, type, shape;
-  int64_t values, bytes;
-};
-
-void print_tensors(std::vector<Row> rows, bool all) {
-  std::map<std::string, std::array<int64_t, 3>> by_type;  // tensors, values, bytes
-  int64_t values = 0, bytes = 0;
-  for (const Row& r : rows) {
-    auto& t = by_type[r.type];
-    ++t[0], t[1] += r.values, t[2] += r.bytes;
-    values += r.values, bytes += r.bytes;
+void print_metadata(const Json& metadata, int columns) {
+  if (metadata.size() == 0) return;
+  size_t width = 0;
+  for (const auto& [key, value] : metadata.members()) width = std::max(width, key.size());
+  width = std::min<size_t>(width, 44);
+  fmt::print("\nMETADATA\n");
+  for (const auto& [key, value] : metadata.members()) {
+    if (value.is_null()) continue;
+    std::string line = fmt::format("  {:<{}}  {}", key, width, metadata_text(value));
+    fmt::print("{}\n", fit_columns(line, columns > 0 ? columns : 160));
   }
-  Table types({"type", "tensors", "values", "bytes"});
-  for (const auto& [type, t] : by_type)
-    types.row(
-        {type, std::to_string(t[0]), human_count(static_cast<double>(t[1])), human_bytes(static_cast<uint64_t>(t[2]))});
-  types.rule().row({"total", std::to_string(rows.size()), human_count(static_cast<double>(values)),
-                    human_bytes(static_cast<uint64_t>(bytes))});
-  print_line(types.text());
-  Table table({"tensor", "type", "shape", "bytes"});
-  size_t n = all ? rows.size() : std::min(rows.size(), kShown);
-  for (size_t i = 0; i < n; ++i)
-    table.row(
-        {printable(rows[i].name), rows[i].type, rows[i].shape, human_bytes(static_cast<uint64_t>(rows[i].bytes))});
-  print_text(table.text());
-  if (n < rows.size()) print_line(fmt::format("... and {} more; --all shows them", rows.size() - n));
 }
 
-std::string short_value(const Json& value) {
-  if (value.is_array() && value.size() > 8) return fmt::format("[{} values]", value.size());
-  return fit_columns(value.dump(), 100);
-}
-
-void inspect_gguf(const fs::path& path, bool all) {
-  GgufFile file = GgufFile::open(path);
-  print_line(fmt::format("{}: GGUF, {}", path.string(), human_bytes(fs::file_size(path))));
-  Table table({"key", "value"});
-  for (const auto& [key, value] : file.metadata().members()) table.row({printable(key), short_value(value)});
-  print_line(table.text());
-  std::vector<Row> rows;
-  for (const GgufTensorInfo& t : file.tensors())
-    rows.push_back({t.name, t.type, to_string(t.shape), numel(t.shape), t.bytes});
-  print_tensors(std::move(rows), all);
-}
-
-void inspect_safetensors(const fs::path& path, bool all) {
-  SafetensorsFile file = SafetensorsFile::open(path);
-  print_line(fmt::format("{}: safetensors", path.string()));
-  for (const auto& [key, value] : file.metadata())
-    print_line(fmt::format("  {} = {}", printable(key), fit_columns(value, 100)));
-  std::vector<Row> rows;
-  for (const TensorInfo& t : file.tensors())
-    rows.push_back({t.name, std::string(dtype_name(t.dtype)), to_string(t.shape), numel(t.shape), t.bytes});
-  print_tensors(std::move(rows), all);
-}
-
-void inspect_adapter(const fs::path& folder, bool all) {
-  std::vector<std::string> warnings;
-  models::AdapterConfig config =
-      models::AdapterConfig::from_json(Json::parse_file(folder / "adapter_config.json"), warnings);
-  print_line(fmt::format("{}: LoRA adapter of {}", folder.string(),
-                         config.base_model.empty() ? "an unnamed base model" : printable(config.base_model)));
-  std::string targets =
-      config.target_pattern.empty() ? fmt::format("{}", fmt::join(config.target_modules, ", ")) : config.target_pattern;
-  print_line(fmt::format("rank {}, alpha {}, scale {:.4g}{}, dropout {}, targets {}", config.lora.r, config.lora.alpha,
-                         config.lora.scale(), config.lora.use_rslora ? " (rank-stabilised)" : "", config.lora.dropout,
-                         targets));
-  for (const std::string& w : warnings) print_line("warning: " + w);
-  inspect_safetensors(folder / "adapter_model.safetensors", all);
-}
-
-void inspect(const InspectOptions& options, const Invocation&) {
-  const fs::path& path = options.file;
-  if (fs::is_directory(path)) {
-    if (fs::exists(path / "adapter_config.json")) return inspect_adapter(path, options.all);
-    if (fs::exists(path / "config.json")) {
-      print_line(fmt::format("{}: model folder", path.string()));
-      Json config = Json::parse_file(path / "config.json");
-      for (const auto& [key, value] : config.members())
-        print_line(fmt::format("  {} = {}", printable(key), short_value(value)));
+void print_types(const std::vector<StoredTensor>& tensors) {
+  struct Sum {
+    int64_t tensors = 0, values = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const StoredTensor& t : tensors) {
+    for (Sum* sum : {&sums[t.type], &sums["\x7ftotal"]}) {  // sorts behind every type
+      sum->tensors += 1;
+      sum->values += t.readable ? numel(t.shape) : 0;
+      sum->bytes += t.bytes;
     }
-    return inspect_safetensors(path, options.all);
   }
-  if (path.extension() == ".gguf") return inspect_gguf(path, options.all);
-  inspect_safetensors(path, options.all);
+  Table table({"type", "tensors", "values", "bytes"});
+  for (const auto& [type, sum] : sums) {
+    bool total = type == "\x7ftotal";
+    if (total) table.rule();
+    table.row({total ? "total" : type, fmt::format("{}", sum.tensors), human_count(static_cast<double>(sum.values)),
+               human_bytes(static_cast<uint64_t>(sum.bytes))});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+std::vector<std::string> stats_cells(const FileContents& contents, const StoredTensor& t) {
+  if (!t.readable) return {"-", "-", "-", "-", "-"};
+  ValueSummary s = summarize(contents.load(t.name));
+  return {human_number(s.low), human_number(s.high), human_number(s.mean), human_number(s.deviation),
+          fmt::format("{}", s.not_finite)};
+}
+
+void print_tensors(const FileContents& contents, const std::vector<StoredTensor>& tensors, const Options& options,
+                   int columns) {
+  std::vector<std::string> headers{"name", "type", "shape", "bytes"};
+  if (options.stats) headers.insert(headers.end(), {"lowest", "highest", "mean", "deviation", "not finite"});
+  Table table(headers);
+  auto add = [&](const std::string& name, const StoredTensor& t, int64_t count) {
+    std::string bytes = !t.readable ? "-" : human_bytes(static_cast<uint64_t>(t.bytes));
+    std::vector<std::string> row{name, t.type, t.readable ? to_string(t.shape) : "cannot be read",
+                                 count > 1 ? fmt::format("{} x {}", count, bytes) : bytes};
+    if (options.stats)
+      for (std::string& cell : stats_cells(contents, t)) row.push_back(std::move(cell));
+    table.row(std::move(row));
+  };
+  if (options.all || options.stats)
+    for (const StoredTensor& t : tensors) add(t.name, t, 1);
+  else
+    for (const TensorGroup& group : group_layers(tensors)) add(group.name, *group.first, group.count);
+  fmt::print("\n{}", table.text(columns));
+}
+
+Json as_json(const FileContents& contents, const std::vector<StoredTensor>& tensors) {
+  Json list = Json::array();
+  for (const StoredTensor& t : tensors) {
+    Json shape = Json::array();
+    for (int64_t n : t.shape) shape.push(static_cast<long>(n));
+    list.push(Json::object()
+                  .set("name", t.name)
+                  .set("type", t.type)
+                  .set("shape", t.readable ? shape : Json())
+                  .set("bytes", t.readable ? Json(static_cast<long>(t.bytes)) : Json()));
+  }
+  return Json::object()
+      .set("file", contents.path.string())
+      .set("format", contents.format)
+      .set("file_bytes", contents.file_bytes)
+      .set("metadata", contents.metadata)
+      .set("tensors", list);
+}
+
+void inspect(const Options& options, const Invocation&) {
+  FileContents contents = read_contents(options.path);
+  std::vector<StoredTensor> tensors;
+  for (const StoredTensor& t : contents.tensors)
+    if (t.name.find(options.filter) != std::string::npos) tensors.push_back(t);
+  check<UsageError>(options.filter.empty() || !tensors.empty(), "--filter: no tensor's name holds '{}'",
+                    options.filter);
+  if (options.json) {
+    fmt::print("{}\n", valid_utf8(as_json(contents, tensors).dump(2)));
+    return;
+  }
+  const int columns = terminal_columns(STDOUT_FILENO).value_or(0);
+  fmt::print("{}: {}, {}\n", printable(contents.path.string()), contents.format, human_bytes(contents.file_bytes));
+  for (const std::string& note : contents.notes) fmt::print("{}\n", printable(note));
+  if (options.filter.empty()) print_metadata(contents.metadata, columns);
+  if (tensors.empty()) return;
+  print_types(tensors);
+  print_tensors(contents, tensors, options, columns);
 }
 
 }  // namespace
 
 Command inspect_command() {
-  return make_command<InspectOptions>(
+  return make_command<Options>(
       {.name = "inspect",
-       .description = "show what is in a model file, a model folder or an adapter",
-       .examples = "{command} model.safetensors\n{command} SmolLM2.gguf --all\n"
-                   "{command} runs/2026-01-31-142530-finetune-lora-3f9a/adapter"},
-      [](Flags& flags, InspectOptions& o) {
-        flags.positional("FILE", o.file, "safetensors, index, GGUF or folder").required().existing();
-        flags.add("--all", o.all, "every tensor, not only the first 40");
+       .description = "show what is in a safetensors, GGUF or adapter file",
+       .examples = "{command} SmolLM2-135M-Instruct.Q4_1.gguf\n"
+                   "{command} runs/my-run/adapter --stats\n"
+                   "{command} model.safetensors --filter layers.0. --all",
+       .details = "Layers that look alike share a line: model.layers.{0..29}.mlp.up_proj.weight."},
+      [](Flags& flags, Options& o) {
+        flags.positional("FILE", o.path, "a file, or the folder of a model or adapter").required().existing();
+        flags.add("--filter", o.filter, "only tensors whose name holds this text");
+        flags.add("--all", o.all, "a line for every tensor");
+        flags.add("--stats", o.stats, "read the values: range, mean, deviation, how many are not finite");
+        flags.add("--json", o.json, "print JSON, for scripts");
       },
       inspect);
 }

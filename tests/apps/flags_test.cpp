@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "apps/common/flag_config.h"
 #include "tensor/error.h"
+#include "tests/temporary_folder.h"
 
 namespace strata::apps {
 namespace {
@@ -180,13 +180,15 @@ TEST(Flags, ConditionsBetweenFlagsRunAtTheEnd) {
 
 // ---- --config -----------------------------------------------------------------------------------------------------
 
-std::string write_config(const std::string& text, const std::string& name = "flags.toml") {
-  std::string path = testing::TempDir() + name;
-  std::ofstream(path) << text;
-  return path;
-}
+class Config : public testing::Test {
+ protected:
+  std::string write_config(const std::string& text, const std::string& name = "flags.toml") {
+    return folder_.write(name, text).string();
+  }
+  test::TemporaryFolder folder_;
+};
 
-TEST(Config, GivesFlagsThatTheCommandLineDoesNot) {
+TEST_F(Config, GivesFlagsThatTheCommandLineDoesNot) {
   std::string path = write_config(R"(# a comment
 lr = 0.5          # the rate
 max_steps = 7     ; underscores are fine
@@ -211,7 +213,7 @@ model = bare word
   EXPECT_EQ(Parsed({"--config=" + path}).o.lr, 0.5);
 }
 
-TEST(Config, SectionsAreForTheirCommand) {
+TEST_F(Config, SectionsAreForTheirCommand) {
   std::string path =
       write_config("lr = 0.1\n[finetune.lora]\nepochs = 9\n[lora]\npacking = true\n[generate]\ntop-k = 5\n");
   Parsed p({"--config", path});
@@ -220,13 +222,13 @@ TEST(Config, SectionsAreForTheirCommand) {
   EXPECT_TRUE(p.o.packing);
 }
 
-TEST(Config, SatisfiesRequiredFlags) {
+TEST_F(Config, SatisfiesRequiredFlags) {
   EXPECT_EQ(Parsed({"--config", write_config("model = m\n")}, true).error, "");
 }
 
-TEST(Config, ErrorsNameFileAndLine) {
-  auto error = [](const std::string& text) { return Parsed({"--config", write_config(text)}).error; };
-  std::string place = testing::TempDir() + "flags.toml:";
+TEST_F(Config, ErrorsNameFileAndLine) {
+  auto error = [&](const std::string& text) { return Parsed({"--config", write_config(text)}).error; };
+  std::string place = (folder_ / "flags.toml").string() + ":";
   EXPECT_EQ(error("lr = 0.1\nepoch = 2\n"), place + "2: unknown flag 'epoch' (did you mean epochs?)");
   EXPECT_EQ(error("lr\n"), place + "1: expected name = value, got the end of the line");
   EXPECT_EQ(error("lr = [0.1, 0.2]\n"), place + "1: lr takes one value, got 2");
@@ -239,7 +241,7 @@ TEST(Config, ErrorsNameFileAndLine) {
   EXPECT_THAT(Parsed({"--config", "/no/such"}).error, HasSubstr("cannot open file '/no/such'"));
 }
 
-TEST(Config, RepeatsARunFromItsRunJson) {
+TEST_F(Config, RepeatsARunFromItsRunJson) {
   Parsed first({"--lr", "0.125", "--sizes", "7", "--prompt", "x \"y\""});
   Json run = Json::object().set("config", first.flags.values().set("out", "runs/1"));
   Parsed again({"--config", write_config(run.dump(2), "run.json")});

@@ -1,13 +1,12 @@
 // `strata report` over run folders that RunFolder wrote.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "apps/commands.h"
 #include "apps/common/run_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace strata::apps {
 namespace {
@@ -18,8 +17,6 @@ using testing::Not;
 
 class ReportCommandTest : public testing::Test {
  protected:
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path make_run(const std::string& name, double lr, int steps) {
     Invocation invocation{
         "strata finetune lora", {"strata", "finetune", "lora"}, Json::object().set("lr", lr).set("rank", 16)};
@@ -43,13 +40,12 @@ class ReportCommandTest : public testing::Test {
     Result result{run_program(strata_program(), arguments), "", "", ""};
     result.out = testing::internal::GetCapturedStdout();
     result.err = testing::internal::GetCapturedStderr();
-    std::ostringstream text;
-    text << std::ifstream(page).rdbuf();
-    result.page = text.str();
+    result.page = test::read_file(page);
     return result;
   }
 
-  fs::path folder_ = testing::TempDir() + "report_command_test." + std::to_string(getpid());
+  test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(ReportCommandTest, OneRunGetsItsCurvesAndDetails) {
@@ -76,7 +72,6 @@ TEST_F(ReportCommandTest, SeveralRunsShareChartsAndShowWhatDiffers) {
 }
 
 TEST_F(ReportCommandTest, SaysWhatIsNoRun) {
-  fs::create_directories(folder_);
   EXPECT_EQ(report({}, "").code, 2);
   Result result = report({folder_.string()}, "");
   EXPECT_EQ(result.code, 2);

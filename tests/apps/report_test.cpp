@@ -4,15 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <regex>
 
 #include "apps/common/report/chart_data.h"
 #include "tensor/error.h"
+#include "tests/temporary_folder.h"
 
 namespace strata::apps {
 namespace {
@@ -170,8 +169,7 @@ std::string browser_document(const std::filesystem::path& page, const std::files
 
 TEST(Report, ABrowserDrawsEveryChart) {
   if (std::system("command -v chromium >/dev/null 2>&1") != 0) GTEST_SKIP() << "no chromium on this machine";
-  std::filesystem::path folder = testing::TempDir() + "report_test." + std::to_string(getpid());
-  std::filesystem::create_directories(folder);
+  test::TemporaryFolder folder;
   Report report = full_report(kHostile);
   std::vector<double> x, loss, validation;
   for (int i = 1; i <= 300; ++i) {
@@ -185,7 +183,6 @@ TEST(Report, ABrowserDrawsEveryChart) {
   report.chart({.title = "nothing"});
   report.write(folder / "report.html");
   std::string document = browser_document(folder / "report.html", folder / "profile");
-  std::filesystem::remove_all(folder);
   EXPECT_EQ(count(document, "<canvas"), 4u);  // all but the empty one
   EXPECT_EQ(count(document, "<script"), 7u);  // five charts, uPlot, ours: the text added none
   EXPECT_EQ(count(document, "aria-pressed=\"true\">"), 2u);

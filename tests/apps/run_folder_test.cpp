@@ -11,42 +11,25 @@
 #include <csignal>
 #include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "apps/common/build_info.h"
 #include "apps/common/interrupt.h"
 #include "tensor/error.h"
 #include "tensor/io/atomic_file.h"
+#include "tests/temporary_folder.h"
 
 namespace strata::apps {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
+using test::read_file;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 class RunFolderTest : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::vector<int64_t> steps(const fs::path& run) {
     std::vector<int64_t> out;
     for (const Json& line : read_metrics(run)) out.push_back(line.get<int64_t>("step"));
@@ -54,7 +37,8 @@ class RunFolderTest : public testing::Test {
   }
   std::string status(const fs::path& run) { return Json::parse_file(run / "run.json").get<std::string>("status"); }
 
-  fs::path folder_ = testing::TempDir() + "run_folder_test." + std::to_string(getpid());
+  test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   Invocation invocation_{
       "strata finetune lora", {"strata", "finetune", "lora", "--lr", "1e-3", "\xff"}, Json::object().set("lr", 1e-3)};
 };
@@ -79,7 +63,7 @@ TEST_F(RunFolderTest, WritesWhatARunIsJudgedBy) {
   EXPECT_EQ(json.at("libraries").get<std::string>("openblas"), "0.3.21");
   run.set("gpu", "none");
   run.sample("step-1.txt", "Once upon");
-  EXPECT_EQ(read(run.samples() / "step-1.txt"), "Once upon");
+  EXPECT_EQ(read_file(run.samples() / "step-1.txt"), "Once upon");
   run.finish();
   json = Json::parse_file(run.path() / "run.json");
   EXPECT_EQ(json.get<std::string>("status"), "finished");
@@ -90,21 +74,21 @@ TEST_F(RunFolderTest, WritesWhatARunIsJudgedBy) {
 TEST_F(RunFolderTest, LogsOneLinePerStepAtOnce) {
   RunFolder run(invocation_, {.out = folder_ / "a"});
   run.log(1, Json::object().set("loss", 2.5));
-  EXPECT_EQ(read(run.path() / "metrics.jsonl"), "{\"step\": 1, \"loss\": 2.5}\n");  // while the run goes on
+  EXPECT_EQ(read_file(run.path() / "metrics.jsonl"), "{\"step\": 1, \"loss\": 2.5}\n");  // while the run goes on
   run.log(2, Json::object().set("loss", std::nan("")));
-  EXPECT_EQ(read(run.path() / "metrics.jsonl"), "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"loss\": null}\n");
+  EXPECT_EQ(read_file(run.path() / "metrics.jsonl"), "{\"step\": 1, \"loss\": 2.5}\n{\"step\": 2, \"loss\": null}\n");
   run.finish();
 }
 
 TEST_F(RunFolderTest, RefusesAFolderInUse) {
   std::ofstream(folder_ / "thesis.txt") << "precious";
-  EXPECT_THAT(error_of([&] { RunFolder run(invocation_, {.out = folder_}); }),
+  EXPECT_THAT(error_of<Error>([&] { RunFolder run(invocation_, {.out = folder_}); }),
               HasSubstr("--out: must be a new or empty folder, got " + folder_.string()));
   EXPECT_THROW(RunFolder(invocation_, {.out = folder_ / "thesis.txt"}), UsageError);
   EXPECT_THROW(RunFolder(invocation_, {.out = folder_, .resume_after = 0}), UsageError);  // no run there
   EXPECT_FALSE(fs::exists(folder_ / "run.json"));
   RunFolder first(invocation_, {.out = folder_ / "b"});
-  EXPECT_THAT(error_of([&] { RunFolder second(invocation_, {.out = folder_ / "b", .resume_after = 0}); }),
+  EXPECT_THAT(error_of<Error>([&] { RunFolder second(invocation_, {.out = folder_ / "b", .resume_after = 0}); }),
               HasSubstr("another process is writing to"));
   first.finish();
 }
@@ -132,7 +116,7 @@ TEST_F(RunFolderTest, ResumeDropsLaterStepsAndAHalfLine) {
 
 TEST_F(RunFolderTest, MalformedMetricsNameTheLine) {
   std::ofstream(folder_ / "metrics.jsonl") << "{\"step\": 1}\n{\"loss\": 2}\n";
-  EXPECT_EQ(error_of([&] { read_metrics(folder_); }),
+  EXPECT_EQ(error_of<Error>([&] { read_metrics(folder_); }),
             (folder_ / "metrics.jsonl").string() + ":2: field 'step' is missing");
 }
 
@@ -160,7 +144,7 @@ std::string error_with_file_limit(rlim_t bytes, const std::function<void()>& act
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit limit{bytes, bytes};
     setrlimit(RLIMIT_FSIZE, &limit);
-    std::string text = error_of(action);
+    std::string text = error_of<Error>(action);
     ssize_t n = write(pipe_ends[1], text.data(), text.size());
     _exit(n == static_cast<ssize_t>(text.size()) ? 0 : 1);
   }
@@ -179,7 +163,7 @@ TEST_F(RunFolderTest, AtomicWriteReplacesTheWholeFile) {
   fs::path file = folder_ / "x.json";
   write_file_atomically(file, "old");
   write_file_atomically(file, "new");
-  EXPECT_EQ(read(file), "new");
+  EXPECT_EQ(read_file(file), "new");
   EXPECT_FALSE(fs::exists(file.string() + ".tmp"));
 }
 
@@ -188,7 +172,7 @@ TEST_F(RunFolderTest, AFullDiskKeepsTheEarlierFile) {
   write_file_atomically(file, "old");
   std::string error = error_with_file_limit(1000, [&] { write_file_atomically(file, std::string(5000, 'x')); });
   EXPECT_THAT(error, HasSubstr(file.string() + ": needs 5000 bytes, wrote 1000: File too large"));
-  EXPECT_EQ(read(file), "old");
+  EXPECT_EQ(read_file(file), "old");
   EXPECT_FALSE(fs::exists(file.string() + ".tmp"));
 }
 
@@ -200,7 +184,7 @@ TEST_F(RunFolderTest, AFullDiskLeavesWholeLines) {
   });
   EXPECT_THAT(error, HasSubstr("cannot append"));
   EXPECT_THAT(error, HasSubstr((out / "metrics.jsonl").string()));
-  std::string text = read(out / "metrics.jsonl");
+  std::string text = read_file(out / "metrics.jsonl");
   EXPECT_GT(text.size(), 19000u);
   EXPECT_EQ(text.back(), '\n');
   EXPECT_EQ(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')), read_metrics(out).size());
@@ -218,20 +202,20 @@ TEST_F(RunFolderTest, AnUnfinishedFileIsNeverSeen) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  EXPECT_EQ(read(file), "old");
+  EXPECT_EQ(read_file(file), "old");
   EXPECT_TRUE(fs::exists(file.string() + ".tmp"));
   write_file_atomically(file, "new");  // the next start cleans up
-  EXPECT_EQ(read(file), "new");
+  EXPECT_EQ(read_file(file), "new");
   EXPECT_FALSE(fs::exists(file.string() + ".tmp"));
   { AtomicFile dropped(file); }
-  EXPECT_EQ(read(file), "new");
+  EXPECT_EQ(read_file(file), "new");
 }
 
 TEST_F(RunFolderTest, ErrorsOfAtomicFilesNameTheFile) {
-  EXPECT_EQ(error_of([&] { write_file_atomically(folder_ / "no" / "x", "a"); }),
+  EXPECT_EQ(error_of<Error>([&] { write_file_atomically(folder_ / "no" / "x", "a"); }),
             "write_file: " + (folder_ / "no" / "x").string() + ": cannot open: No such file or directory");
   fs::create_directories(folder_ / "taken" / "full");
-  EXPECT_THAT(error_of([&] { write_file_atomically(folder_ / "taken", "a"); }), HasSubstr("cannot rename"));
+  EXPECT_THAT(error_of<Error>([&] { write_file_atomically(folder_ / "taken", "a"); }), HasSubstr("cannot rename"));
   EXPECT_FALSE(fs::exists(folder_ / "taken.tmp"));
 }
 

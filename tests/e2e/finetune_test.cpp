@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "apps/common/run_folder.h"
+#include "optim/training/checkpoint.h"
 #include "tensor/create.h"
 #include "tensor/io/safetensors.h"
 #include "tests/e2e/program.h"
@@ -150,6 +151,36 @@ TEST(Finetune, ADamagedNewestCheckpointFallsBackToTheOneBefore) {
   EXPECT_EQ(o.exit_code, 0) << o.output;
   EXPECT_THAT(o.output, HasSubstr("skipped a damaged checkpoint"));
   EXPECT_EQ(adapter_bytes(folder), adapter_bytes(s / "whole"));
+}
+
+TEST(Finetune, GoesOnTrainingAnAdapterThatSaysInferenceMode) {
+  Scratch s;
+  ASSERT_EQ(strata(recipe(s / "first")).exit_code, 0);
+  EXPECT_THAT(read_file(s / "first/adapter/adapter_config.json"), HasSubstr("\"inference_mode\": true"));
+  Outcome o = strata(recipe(s / "second") + " --init-adapter " + (s / "first/adapter"));
+  ASSERT_EQ(o.exit_code, 0) << o.output;
+  auto first = apps::read_metrics(s / "first"), second = apps::read_metrics(s / "second");
+  EXPECT_DOUBLE_EQ(second.front().get<double>("validation_loss"), first.back().get<double>("validation_loss"));
+  SafetensorsFile before = SafetensorsFile::open(s.path / "first/adapter/adapter_model.safetensors");
+  SafetensorsFile after = SafetensorsFile::open(s.path / "second/adapter/adapter_model.safetensors");
+  for (const TensorInfo& t : before.tensors())
+    EXPECT_NE(to_vector<float>(before.tensor(t.name)), to_vector<float>(after.tensor(t.name))) << t.name;
+}
+
+TEST(Finetune, ACheckpointWithoutOptimizerStateIsRefusedWithAWayOut) {
+  Scratch s;
+  std::string folder = s / "run";
+  run_until(recipe(folder), folder, 3, SIGKILL);
+  optim::remove_temporary_checkpoints(fs::path(folder) / "checkpoints");
+  auto newest = optim::load_newest_checkpoint(fs::path(folder) / "checkpoints");
+  ASSERT_TRUE(newest && newest->step > 0);
+  std::vector<nn::NamedTensor> weights;
+  for (const auto& t : newest->tensors)
+    if (t.name.starts_with("model.")) weights.push_back({t.name, clone_data(t.tensor)});
+  optim::save_checkpoint(fs::path(folder) / "checkpoints", newest->step, weights, newest->state);
+  Outcome o = strata("finetune resume " + folder);
+  EXPECT_EQ(o.exit_code, 1) << o.output;
+  EXPECT_THAT(o.output, AllOf(HasSubstr("no optimizer state"), HasSubstr("--init-adapter")));
 }
 
 TEST(Finetune, BadDataIsNamedAndRefused) {

@@ -11,6 +11,7 @@
 #include "autograd/autograd.h"
 #include "autograd/ops/pointwise.h"
 #include "autograd/ops/reduce.h"
+#include "models/generation.h"
 #include "optim/optimizer.h"
 #include "optim/training/step.h"
 #include "tensor/random.h"
@@ -389,6 +390,28 @@ TEST(LoraTraining, FrozenWeightsKeepNoActivation) {
   EXPECT_LT(lora[MemoryKind::gradient], full[MemoryKind::gradient] / 4);
   EXPECT_LT(lora[MemoryKind::optimizer], full[MemoryKind::optimizer] / 4);
   EXPECT_LT(lora.total(), full.total());
+}
+
+TEST(Training, ATinyModelLearnsToStop) {
+  // Eight answers of ten tokens that end with the end token, which is the pad token too.
+  auto loaded = load_stories();
+  make_trainable(*loaded.model);
+  std::vector<int32_t> ids = some_ids();
+  std::vector<std::vector<int32_t>> texts, prompts;
+  for (int i = 0; i < 8; ++i) {
+    std::vector<int32_t> text(ids.begin() + 12 * i, ids.begin() + 12 * i + 14);  // 4 of prompt, 10 of answer
+    text[0] = 1;
+    prompts.emplace_back(text.begin(), text.begin() + 4);
+    text.push_back(2);
+    texts.push_back(text);
+  }
+  optim::AdamW optimizer(loaded.model->trainable_parameters(), {.lr = 2e-3, .weight_decay = 0});
+  for (int step = 0; step < 30; ++step) optim::train_step(optimizer, {micro(*loaded.model, texts)}, 1);
+  loaded.model->eval();
+  int stopped = 0;
+  for (const Generation& g : generate(*loaded.model, prompts, {.max_new_tokens = 40, .stop_ids = {2}}))
+    stopped += g.finish_reason == "stop";
+  EXPECT_EQ(stopped, 8);
 }
 
 TEST(LoraTraining, LowerLayersWithoutAdaptersAreNotRecomputedAndGetNoGraph) {

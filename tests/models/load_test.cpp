@@ -153,6 +153,20 @@ TEST(LoadModel, ConfigsThatCannotBeRight) {
   EXPECT_NE(load_error(f.path), "");
 }
 
+TEST(LoadModel, StopIdsAreTheUnionOfAllFiles) {
+  Folder f;
+  auto model = Decoder::random(tiny(true), 7);
+  Json config = model->config().to_hf();
+  config.set("eos_token_id", 5);
+  write_model(f.path, config, tensors_of(*model));
+  EXPECT_EQ(load_model(f.path).stop_ids, (std::vector<int64_t>{5}));
+  std::ofstream(f.path / "generation_config.json") << R"({"eos_token_id": [7, 9, 5]})";
+  EXPECT_EQ(load_model(f.path).stop_ids, (std::vector<int64_t>{7, 9, 5}));
+  std::ofstream(f.path / "generation_config.json") << R"({"eos_token_id": "7"})";
+  EXPECT_THAT(load_error(f.path), HasSubstr("field 'eos_token_id': expected integer"));
+  EXPECT_EQ(load_stories().stop_ids, (std::vector<int64_t>{2}));  // config and tokenizer agree
+}
+
 TEST(Rope, Llama3ScalingNumbers) {
   DecoderConfig c = tiny(true);
   c.head_dim = 64, c.rope_theta = 5e5;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
-#include <initializer_list>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -26,69 +26,78 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\f\v") == std::string_view::npos;
 }
 
+/// The beginning of a name or value for a message, cut between characters.
+std::string shown(std::string_view text) {
+  constexpr size_t kLongest = 40;
+  if (text.size() <= kLongest) return std::string(text);
+  size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 std::string field_list(const Json& object) {
   std::string names;
-  for (const auto& [name, value] : object.members()) names += (names.empty() ? "" : ", ") + name.substr(0, 40);
+  for (const auto& [name, value] : object.members()) names += (names.empty() ? "" : ", ") + shown(name);
   return names;
 }
 
-/// Reads members of one record and remembers which were read.
+/// Reads members of one object and knows afterwards which were not read. `place` comes before their names in errors.
 class Fields {
  public:
-  Fields(const Json& object, std::map<std::string, int64_t>& unread) : object_(object), unread_(unread) {}
-  ~Fields() {
-    for (const auto& [name, value] : object_.members())
-      if (std::find(read_.begin(), read_.end(), name) == read_.end()) ++unread_[name];
+  Fields(const Json& object, std::string place) : object_(object), place_(std::move(place)) {
+    if (!object.is_object()) throw BadRecord{place_, fmt::format("must be an object, got {}", object.kind_name())};
+    if (!place_.empty()) place_ += '.';
   }
-  Fields(const Fields&) = delete;
-  Fields& operator=(const Fields&) = delete;
-
-  const Json* find(std::string_view name) {
-    read_.emplace_back(name);
+  bool has(std::string_view name) const { return object_.contains(name); }
+  /// nullptr if absent or null.
+  const Json* find(const std::string& name) {
+    read_.insert(name);
     const Json* value = object_.find(name);
     return value && value->is_null() ? nullptr : value;
   }
   std::string text(const std::string& name) {
     const Json* value = find(name);
-    if (!value) throw BadRecord{name, "is missing"};
-    if (!value->is_string()) throw BadRecord{name, fmt::format("must be a string, got {}", value->kind_name())};
+    if (!value) throw BadRecord{place_ + name, "is missing"};
+    if (!value->is_string())
+      throw BadRecord{place_ + name, fmt::format("must be a string, got {}", value->kind_name())};
     return value->as_string();
   }
   std::string text_or_empty(const std::string& name) { return find(name) ? text(name) : std::string(); }
+  std::string all_names() const { return field_list(object_); }
+
+  void collect_unread(const std::string& prefix, std::set<std::string>& names) const {
+    for (const auto& [name, value] : object_.members())
+      if (!read_.contains(name)) names.insert(prefix + name);
+  }
 
  private:
   const Json& object_;
-  std::map<std::string, int64_t>& unread_;
-  std::vector<std::string> read_;
+  std::string place_;
+  std::set<std::string> read_;
 };
 
 Role role_of(const std::string& name, const std::string& field) {
   if (name == "system") return Role::system;
   if (name == "user" || name == "human") return Role::user;
   if (name == "assistant" || name == "gpt") return Role::assistant;
-  throw BadRecord{field, fmt::format("must be system, user or assistant, got '{}'", name.substr(0, 40))};
+  throw BadRecord{field, fmt::format("must be system, user or assistant, got '{}'", shown(name))};
 }
 
-std::vector<Turn> read_turns(const Json& list, const std::string& name, const char* role_key, const char* text_key) {
-  if (!list.is_array()) throw BadRecord{name, fmt::format("must be an array, got {}", list.kind_name())};
+std::vector<Turn> read_turns(const Json* list, const std::string& name, const char* role_key, const char* text_key,
+                             std::set<std::string>& unread) {
+  if (!list) throw BadRecord{name, "is missing"};
+  if (!list->is_array()) throw BadRecord{name, fmt::format("must be an array, got {}", list->kind_name())};
   std::vector<Turn> turns;
-  for (size_t i = 0; i < list.size(); ++i) {
-    const Json& item = list.items()[i];
-    std::string at = fmt::format("{}[{}]", name, i);
-    if (!item.is_object()) throw BadRecord{at, fmt::format("must be an object, got {}", item.kind_name())};
-    auto member = [&](const char* key) {
-      const Json* value = item.find(key);
-      if (!value || value->is_null()) throw BadRecord{at + "." + key, "is missing"};
-      if (!value->is_string())
-        throw BadRecord{at + "." + key, fmt::format("must be a string, got {}", value->kind_name())};
-      return value->as_string();
-    };
+  for (const Json& item : list->items()) {
+    std::string at = fmt::format("{}[{}]", name, turns.size());
+    Fields fields(item, at);
     Turn turn;
-    turn.role = role_of(member(role_key), at + "." + role_key);
-    turn.content = member(text_key);
-    if (turn.role == Role::system && i > 0) throw BadRecord{at, "is a system turn that is not the first"};
+    turn.role = role_of(fields.text(role_key), at + "." + role_key);
+    turn.content = fields.text(text_key);
+    if (turn.role == Role::system && !turns.empty()) throw BadRecord{at, "is a system turn that is not the first"};
     if (turn.role == Role::assistant && is_blank(turn.content)) throw BadRecord{at + "." + text_key, "is empty"};
     turns.push_back(std::move(turn));
+    fields.collect_unread(name + "[].", unread);
   }
   if (std::none_of(turns.begin(), turns.end(), [](const Turn& turn) { return turn.role == Role::assistant; }))
     throw BadRecord{name, "holds no assistant turn"};
@@ -106,36 +115,37 @@ std::vector<Turn> prompt_and_answer(std::string prompt, std::string input, std::
   return turns;
 }
 
-std::vector<Turn> read_record(const Json& record, std::map<std::string, int64_t>& unread) {
-  if (!record.is_object()) throw BadRecord{"", fmt::format("must be an object, got {}", record.kind_name())};
-  Fields fields(record, unread);
-  if (record.find("messages")) {
-    const Json* list = fields.find("messages");
-    if (!list) throw BadRecord{"messages", "is missing"};
-    return read_turns(*list, "messages", "role", "content");
-  }
-  if (record.find("conversations")) {
-    const Json* list = fields.find("conversations");
-    if (!list) throw BadRecord{"conversations", "is missing"};
-    std::vector<Turn> turns = read_turns(*list, "conversations", "from", "value");
+std::vector<Turn> read_fields(Fields& fields, std::set<std::string>& unread) {
+  if (fields.has("messages")) return read_turns(fields.find("messages"), "messages", "role", "content", unread);
+  if (fields.has("conversations")) {
+    std::vector<Turn> turns = read_turns(fields.find("conversations"), "conversations", "from", "value", unread);
     std::string system = fields.text_or_empty("system");
     if (!system.empty() && turns[0].role != Role::system) turns.insert(turns.begin(), {Role::system, system, ""});
     return turns;
   }
   std::string system = fields.text_or_empty("system");
-  if (record.find("instruction")) {
+  if (fields.has("instruction")) {
     std::string instruction = fields.text("instruction"), input = fields.text_or_empty("input");
     return prompt_and_answer(std::move(instruction), std::move(input), fields.text("output"), std::move(system),
                              "instruction", "output");
   }
-  if (record.find("prompt")) {
+  if (fields.has("prompt")) {
     std::string prompt = fields.text("prompt");
     return prompt_and_answer(std::move(prompt), "", fields.text("completion"), std::move(system), "prompt",
                              "completion");
   }
   throw BadRecord{"instruction",
                   fmt::format("is missing (nor is there prompt, messages or conversations; the record has: {})",
-                              field_list(record))};
+                              fields.all_names())};
+}
+
+std::vector<Turn> read_record(const Json& record, std::map<std::string, int64_t>& unread) {
+  Fields fields(record, "");
+  std::set<std::string> names;
+  std::vector<Turn> turns = read_fields(fields, names);
+  fields.collect_unread("", names);
+  for (const std::string& name : names) ++unread[name];
+  return turns;
 }
 
 /// Collects records and problems while one file is read.
@@ -163,7 +173,8 @@ class Reader {
     report.kept = static_cast<int64_t>(data_.records.size());
     report.skipped = next_ - report.kept;
     for (const auto& [name, count] : unread_)
-      report.notes.push_back(fmt::format("field '{}' is not used (in {} of {} records)", name, count, next_));
+      report.notes.push_back(
+          fmt::format("field '{}' is not used (in {} of {} records)", shown(name), count, report.kept));
     bool refuse = report.skipped > 0 && options_.bad_records == BadRecords::error;
     check<FormatError>(!refuse && report.kept > 0, "{}: {} of {} records cannot be used{}: {}", source_, report.skipped,
                        next_, refuse && report.kept > 0 ? " (they can be skipped on request)" : "", first_problems());

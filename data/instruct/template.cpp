@@ -53,6 +53,7 @@ class Template::Writer {
   void answer_header() {
     marks(form_.spec_.assistant_before);
     if (form_.answer_space_ && segments_.back().text.ends_with(' ')) segments_.back().text.pop_back();
+    if (segments_.size() > 0 && segments_.back().text.empty()) segments_.pop_back();
     new_piece_ = true;
   }
   void answer(std::string_view t) {
@@ -114,10 +115,22 @@ void Template::resolve() {
       if (swallows_space(*tokenizer_, mark.text)) swallowing_.insert(mark.text);
     }
   });
+  probe_spaces();
+}
+
+void Template::probe_spaces() {
+  auto spaced = [&](TokenId id) { return tokenizer_->token_bytes(id).starts_with(' '); };
   std::vector<TokenId> probe = tokenizer_->encode("a");
-  leading_space_ = !probe.empty() && tokenizer_->token_bytes(probe[0]).starts_with(' ');
+  leading_space_ = !probe.empty() && spaced(probe[0]);
   const Marks& header = spec_.assistant_before;
   answer_space_ = leading_space_ && !header.empty() && !header.back().special && header.back().text.ends_with(' ');
+  for_each_marks(spec_, [&](const Marks& marks) {
+    for (const Mark& mark : marks) {
+      if (!mark.special) continue;
+      probe = tokenizer_->encode(mark.text + "a", {.add_special = false, .parse_special = true});
+      if (probe.size() > 1) space_after_special_ = spaced(probe[1]);
+    }
+  });
 }
 
 std::vector<Segment> Template::render_turns(const std::vector<Turn>& turns, bool generation_prompt) const {
@@ -125,7 +138,8 @@ std::vector<Segment> Template::render_turns(const std::vector<Turn>& turns, bool
   std::string system = options_.system_message.value_or("");
   size_t first = 0;
   if (!turns.empty() && turns[0].role == Role::system) system = turns[first++].content;
-  bool system_pending = !system.empty();
+  bool own_turn = spec_.system == TemplateSpec::System::own_turn && !spec_.system_replaces_start;
+  bool system_pending = !system.empty() || (first > 0 && own_turn);  // an empty system turn is still a turn
   auto write_system = [&] {
     out.marks(spec_.system_before);
     out.content(system);
@@ -186,7 +200,12 @@ std::vector<Segment> Template::render(const Conversation& conversation, bool gen
 
 std::string Template::render_text(const Conversation& conversation, bool generation_prompt) const {
   std::string text;
-  for (const Segment& segment : render(conversation, generation_prompt)) text += segment.text;
+  bool counted = false;
+  for (const Segment& segment : render(conversation, generation_prompt)) {
+    if (answer_space_ && segment.counted && !counted) text += ' ';
+    counted = segment.counted;
+    text += segment.text;
+  }
   return text;
 }
 
@@ -200,21 +219,28 @@ std::vector<TokenId> Template::encode_after_text(const std::string& text) const 
   return ids;
 }
 
+std::vector<TokenId> Template::encode_text(const Segment& segment, const Segment* before) const {
+  bool answer_with_space = segment.counted && answer_space_;
+  if (!leading_space_ || !before || answer_with_space) return tokenizer_->encode(segment.text);
+  if (before->special && segment.text.starts_with(' ')) return tokenizer_->encode(segment.text.substr(1));
+  if (before->special && space_after_special_) return tokenizer_->encode(segment.text);
+  return encode_after_text(segment.text);
+}
+
 Template::Encoded Template::encode(const std::vector<Segment>& segments) const {
   Encoded out;
-  bool after_text = false;
+  const Segment* before = nullptr;
   for (const Segment& segment : segments) {
     if (segment.special) {
       std::optional<TokenId> id = tokenizer_->token_id(segment.text);
       check<UsageError>(id.has_value(), "template {}: '{}' is no token of this tokenizer", spec_.name, segment.text);
       out.ids.push_back(*id);
     } else {
-      bool continues = after_text && leading_space_ && !(segment.counted && answer_space_);
-      std::vector<TokenId> ids = continues ? encode_after_text(segment.text) : tokenizer_->encode(segment.text);
+      std::vector<TokenId> ids = encode_text(segment, before);
       out.ids.insert(out.ids.end(), ids.begin(), ids.end());
     }
     out.counted.resize(out.ids.size(), segment.counted);
-    after_text = !segment.special;
+    before = &segment;
   }
   return out;
 }

@@ -87,7 +87,8 @@ class Template {
   /// (turns that do not alternate). Where the tokenizer itself puts a space before a text (SentencePiece), the space
   /// that the template writes before an answer is left to it.
   std::vector<Segment> render(const Conversation& conversation, bool generation_prompt = false) const;
-  /// The same as text, for people.
+  /// The same as one text, as a chat template gives it. Encoding it whole gives the same ids where no content spells
+  /// a special token and no answer merges with the prompt's last token.
   std::string render_text(const Conversation& conversation, bool generation_prompt = false) const;
 
   struct Encoded {
@@ -111,16 +112,20 @@ class Template {
  private:
   class Writer;
   void resolve();
+  void probe_spaces();
   void check_order(const Conversation& conversation) const;
   std::vector<Segment> render_turns(const std::vector<Turn>& turns, bool generation_prompt) const;
   std::vector<TokenId> encode_after_text(const std::string& text) const;
+  std::vector<TokenId> encode_text(const Segment& segment, const Segment* before) const;
 
   TemplateSpec spec_;  // with the tokenizer's own tokens in the place of kBos and kEos
   std::shared_ptr<const Tokenizer> tokenizer_;
   TemplateOptions options_;
   std::set<std::string> swallowing_;  // special tokens that take the white space after them away (Phi-3)
-  bool leading_space_ = false;        // the tokenizer puts a space before every text it encodes (SentencePiece)
-  bool answer_space_ = false;         // that space stands for the one the template writes before an answer
+  // What the tokenizer does to texts by itself (SentencePiece vocabularies), found by trying:
+  bool leading_space_ = false;        // it puts a space before a text,
+  bool space_after_special_ = false;  // also after a special token (the form that Llama 2 has),
+  bool answer_space_ = false;         // which stands for the space that the template writes before an answer
 };
 
 struct TemplateChoice {

@@ -92,17 +92,22 @@ TemplateSpec mistral() {
           .alternating = true};
 }
 
-// Mistral v0.3 and later: [INST] is a token; the spaces around texts are the tokenizer's own (SentencePiece) or
-// absent (Tekken).
+// Mistral v0.3 and later with a SentencePiece vocabulary: [INST] is a token.
 TemplateSpec mistral_v3() {
-  return {.name = "mistral-v3",
-          .bos = Bos::always,
-          .system = System::in_first_user,
-          .system_after = {plain("\n\n")},
-          .user_before = {special("[INST]")},
-          .user_after = {special("[/INST]")},
-          .end_of_turn = {special(kEos)},
-          .alternating = true};
+  TemplateSpec spec = mistral();
+  spec.name = "mistral-v3";
+  spec.user_before = {special("[INST]"), plain(" ")};
+  spec.user_after = {special("[/INST]")};
+  return spec;
+}
+
+// Mistral models with the Tekken vocabulary (Nemo and later): no spaces around texts.
+TemplateSpec mistral_tekken() {
+  TemplateSpec spec = mistral_v3();
+  spec.name = "mistral-tekken";
+  spec.user_before = {special("[INST]")};
+  spec.assistant_before = {};
+  return spec;
 }
 
 TemplateSpec gemma() {
@@ -147,7 +152,8 @@ TemplateSpec zephyr() {
           .assistant_after = {plain("\n")}};
 }
 
-constexpr TemplateSpec (*kBuiltIn[])() = {alpaca, chatml, llama2, llama3, mistral, mistral_v3, gemma, phi3, zephyr};
+constexpr TemplateSpec (*kBuiltIn[])() = {alpaca,     chatml,         llama2, llama3, mistral,
+                                          mistral_v3, mistral_tekken, gemma,  phi3,   zephyr};
 
 /// Which chat template a model has: all `markers` stand in its text; all `tokens` are in the vocabulary.
 struct Sign {
@@ -155,6 +161,7 @@ struct Sign {
   std::vector<std::string> markers;
   std::vector<std::string> tokens;
   bool by_tokens_alone;
+  bool leading_space = false;  // only for vocabularies that put a space before a text
 };
 
 const std::vector<Sign>& signs() {
@@ -165,7 +172,8 @@ const std::vector<Sign>& signs() {
       {"phi3", {"<|user|>", "<|end|>"}, {"<|user|>", "<|assistant|>", "<|end|>"}, true},
       {"zephyr", {"<|user|>", "eos_token"}, {}, false},
       {"llama2", {"[INST]", "<<SYS>>"}, {}, false},
-      {"mistral-v3", {"[INST]"}, {"[INST]", "[/INST]"}, true},
+      {"mistral-v3", {"[INST]"}, {"[INST]", "[/INST]"}, true, true},
+      {"mistral-tekken", {"[INST]"}, {"[INST]", "[/INST]"}, true},
       {"mistral", {"[INST]"}, {}, false},
   };
   return kSigns;
@@ -190,16 +198,20 @@ Template Template::named(std::string_view name, std::shared_ptr<const Tokenizer>
 }
 
 TemplateChoice detect_template(const Tokenizer& tokenizer) {
-  auto has = [&](const std::string& token) { return tokenizer.token_id(token).has_value(); };
   const std::string& chat = tokenizer.chat_template();
-  for (const Sign& sign : signs()) {
-    bool marked = std::all_of(sign.markers.begin(), sign.markers.end(),
-                              [&](const std::string& m) { return chat.find(m) != std::string::npos; });
-    if (!chat.empty() && marked && std::all_of(sign.tokens.begin(), sign.tokens.end(), has))
-      return {sign.name, fmt::format("the model's chat template writes {}", sign.markers[0])};
-  }
+  std::vector<TokenId> probe = tokenizer.encode("a");
+  bool leading_space = !probe.empty() && tokenizer.token_bytes(probe[0]).starts_with(' ');
+  auto vocabulary_fits = [&](const Sign& sign) {
+    return (leading_space || !sign.leading_space) &&
+           std::all_of(sign.tokens.begin(), sign.tokens.end(),
+                       [&](const std::string& token) { return tokenizer.token_id(token).has_value(); });
+  };
+  auto writes = [&](const std::string& marker) { return chat.find(marker) != std::string::npos; };
   for (const Sign& sign : signs())
-    if (sign.by_tokens_alone && std::all_of(sign.tokens.begin(), sign.tokens.end(), has))
+    if (!chat.empty() && std::all_of(sign.markers.begin(), sign.markers.end(), writes) && vocabulary_fits(sign))
+      return {sign.name, fmt::format("the model's chat template writes {}", sign.markers[0])};
+  for (const Sign& sign : signs())
+    if (sign.by_tokens_alone && vocabulary_fits(sign))
       return {sign.name, fmt::format("the vocabulary has the token {}", sign.tokens[0])};
   return {"alpaca", chat.empty() ? "the model has neither a chat template nor chat tokens"
                                  : "the model's chat template is of no built-in kind"};

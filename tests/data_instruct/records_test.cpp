@@ -144,11 +144,49 @@ TEST(Records, BadRecordsAreSkippedAndCountedOnRequest) {
 }
 
 TEST(Records, UnknownFieldsAreNotedOnce) {
-  DataSet set = parse_records(R"([{"instruction": "a", "output": "b", "source": 1}, {"instruction": "a", "output": "b",
-    "source": 2, "history": []}])",
-                              "x");
-  EXPECT_THAT(set.report.notes, ElementsAre("field 'history' is not used (in 1 of 2 records)",
-                                            "field 'source' is not used (in 2 of 2 records)"));
+  DataSet set = parse_records(R"([{"instruction": "a", "output": "b", "source": 1},
+    {"instruction": 5, "output": "b", "skipped": 1}, {"instruction": "a", "output": "b", "source": 2, "history": []},
+    {"messages": [{"role": "user", "content": "a", "name": "x"}, {"role": "assistant", "content": "b", "name": "y"}]}])",
+                              "x", kSkip);
+  EXPECT_THAT(set.report.notes, ElementsAre("field 'history' is not used (in 1 of 3 records)",
+                                            "field 'messages[].name' is not used (in 1 of 3 records)",
+                                            "field 'source' is not used (in 2 of 3 records)"));
+}
+
+TEST(Records, LongNamesAreCutBetweenCharacters) {
+  std::string name;
+  for (int i = 0; i < 30; ++i) name += "é";
+  EXPECT_THAT(error_of("[{\"a" + name + "\": 1}]"), HasSubstr("the record has: a" + name.substr(0, 38) + "...)"));
+}
+
+// Whatever a file holds: records or a FormatError, nothing else.
+TEST(Records, DamagedFilesGiveFormatErrors) {
+  const std::string whole = R"([{"instruction": "é", "input": "x", "output": "b\n"},
+{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "\u00e9"}]}])";
+  const std::string lines =
+      "{\"prompt\": \"é\", \"completion\": \"b\"}\n{\"conversations\": [{\"from\": \"gpt\", \"value\": \"c\"}]}\n";
+  int read = 0, refused = 0;
+  auto attempt = [&](const std::string& text) {
+    try {
+      DataSet set = parse_records(text, "x", kSkip);
+      EXPECT_EQ(set.report.kept, static_cast<int64_t>(set.records.size()));
+      ++read;
+    } catch (const FormatError&) {
+      ++refused;
+    }
+  };
+  for (const std::string& good : {whole, lines})
+    for (size_t i = 0; i < good.size(); ++i) {
+      attempt(good.substr(0, i));
+      attempt(good.substr(i));
+      for (char c : {'\0', '"', '{', ']', '\n', '\xFF', '\xC3', '7'}) {
+        std::string bad = good;
+        bad[i] = c;
+        attempt(bad);
+      }
+    }
+  EXPECT_GT(read, 500);
+  EXPECT_GT(refused, 500);
 }
 
 TEST(Records, FilesThatPeopleHave) {

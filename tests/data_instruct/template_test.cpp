@@ -28,8 +28,9 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const std::string& name) {
   };
   if (name == "chatml") v = chatml_vocabulary();
   if (name == "llama2" || name == "mistral" || name == "zephyr") v.space_first = v.adds_bos = true;
-  if (name == "mistral-v3") {
-    v.space_first = v.adds_bos = true;
+  if (name == "mistral-v3" || name == "mistral-tekken") {
+    v.adds_bos = true;
+    v.space_first = name == "mistral-v3";
     add({"[INST]", "[/INST]"});
   }
   if (name == "llama3") {
@@ -86,9 +87,9 @@ std::string whole_text(const Template& form, const Conversation& conversation) {
 // User case 1.7.
 TEST(Template, CountedIdsOfEachTurnAreAnswerAndEndOfTurn) {
   const std::vector<std::pair<std::string, std::string>> ends = {
-      {"alpaca", "</s>"},         {"chatml", "<|im_end|>"}, {"llama2", "</s>"},
-      {"llama3", "<|eot_id|>"},   {"mistral", "</s>"},      {"mistral-v3", "</s>"},
-      {"gemma", "<end_of_turn>"}, {"phi3", "<|end|>"},      {"zephyr", "</s>"}};
+      {"alpaca", "</s>"},  {"chatml", "<|im_end|>"}, {"llama2", "</s>"},         {"llama3", "<|eot_id|>"},
+      {"mistral", "</s>"}, {"mistral-v3", "</s>"},   {"mistral-tekken", "</s>"}, {"gemma", "<end_of_turn>"},
+      {"phi3", "<|end|>"}, {"zephyr", "</s>"}};
   ASSERT_EQ(ends.size(), Template::names().size());
   for (const auto& [name, end] : ends) {
     Template form = Template::named(name, tokenizer_for(name));
@@ -182,10 +183,10 @@ TEST(Template, TextsOfTheOtherTemplates) {
             "V<end_of_turn>\n<start_of_turn>model\n");
   EXPECT_EQ(text("zephyr"),
             "<s><|system|>\nS</s>\n<|user|>\nU</s>\n<|assistant|>\nA</s>\n<|user|>\nV</s>\n<|assistant|>\n");
-  // The space before an answer is the tokenizer's own here; so is the one after [INST] in v3.
-  EXPECT_EQ(text("llama2"), "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST]A</s><s>[INST] V [/INST]");
-  EXPECT_EQ(text("mistral"), "<s>[INST] S\n\nU [/INST]A</s>[INST] V [/INST]");
-  EXPECT_EQ(text("mistral-v3"), "<s>[INST]S\n\nU[/INST]A</s>[INST]V[/INST]");
+  EXPECT_EQ(text("llama2"), "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A</s><s>[INST] V [/INST]");
+  EXPECT_EQ(text("mistral"), "<s>[INST] S\n\nU [/INST] A</s>[INST] V [/INST]");
+  EXPECT_EQ(text("mistral-v3"), "<s>[INST] S\n\nU[/INST] A</s>[INST] V[/INST]");
+  EXPECT_EQ(text("mistral-tekken"), "<s>[INST]S\n\nU[/INST]A</s>[INST]V[/INST]");
   EXPECT_EQ(text("phi3"), "<|system|>S<|end|><|user|>U<|end|><|assistant|>A<|end|><|user|>V<|end|><|assistant|>");
 }
 
@@ -194,6 +195,7 @@ TEST(Template, SpacesOfSentencePieceVocabularies) {
   Conversation record = instruction_record("U", "", "A");
   EXPECT_EQ(whole_text(Template::named("mistral", tokenizer_for("mistral")), record), "<s> [INST] U [/INST] A</s>");
   EXPECT_EQ(whole_text(Template::named("mistral", tokenizer_for("alpaca")), record), "<s>[INST] U [/INST] A</s>");
+  EXPECT_EQ(whole_text(Template::named("mistral-v3", tokenizer_for("mistral-v3")), record), "<s>[INST] U[/INST] A</s>");
   // After "\n" an answer gets no space of its own.
   EXPECT_EQ(whole_text(Template::named("zephyr", tokenizer_for("zephyr")), record),
             "<s> <|user|>\nU</s> \n<|assistant|>\nA</s> \n");
@@ -250,7 +252,8 @@ TEST(Template, ErrorsSayWhatIsMissing) {
   EXPECT_EQ(error([&] { Template::named("alpaca", bare); }),
             "template alpaca: needs the tokenizer's EOS token, which this tokenizer does not name");
   EXPECT_EQ(error([&] { Template::named("vicuna", bare); }),
-            "template: must be one of alpaca, chatml, llama2, llama3, mistral, mistral-v3, gemma, phi3, zephyr, got "
+            "template: must be one of alpaca, chatml, llama2, llama3, mistral, mistral-v3, mistral-tekken, gemma, "
+            "phi3, zephyr, got "
             "'vicuna'");
   Template llama2 = Template::named("llama2", tokenizer_for("llama2"));
   EXPECT_EQ(error([&] {
@@ -305,12 +308,14 @@ TEST(Template, DetectionSaysWhy) {
   v.chat_template = "{{ bos_token + '[INST] ' + message['content'] + ' [/INST]' }}";
   EXPECT_EQ(choice(v).name, "mistral");
   v.specials.insert(v.specials.end(), {"[INST]", "[/INST]"});
+  EXPECT_EQ(choice(v).name, "mistral-tekken");
+  v.space_first = true;
   EXPECT_EQ(choice(v).name, "mistral-v3");
   v.chat_template = "{{ '<<SYS>>' }}{{ '[INST]' }}";
   EXPECT_EQ(choice(v).name, "llama2");
   v.chat_template = "{{ '<|user|>\n' + message['content'] + eos_token }}";
   EXPECT_EQ(choice(v).name, "zephyr");
-  for (const char* name : {"llama3", "gemma", "phi3", "mistral-v3"})
+  for (const char* name : {"llama3", "gemma", "phi3", "mistral-v3", "mistral-tekken"})
     EXPECT_EQ(detect_template(*tokenizer_for(name)).name, name);
   for (const char* name : {"llama2", "mistral", "zephyr"})
     EXPECT_EQ(detect_template(*tokenizer_for(name)).name, "alpaca");

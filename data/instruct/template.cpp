@@ -52,8 +52,10 @@ class Template::Writer {
   void content(std::string_view t) { text(form_.spec_.trim ? trimmed(t) : t, false); }
   void answer_header() {
     marks(form_.spec_.assistant_before);
-    if (form_.answer_space_ && segments_.back().text.ends_with(' ')) segments_.back().text.pop_back();
-    if (segments_.size() > 0 && segments_.back().text.empty()) segments_.pop_back();
+    if (form_.answer_space_ && segments_.back().text.ends_with(' ')) {
+      segments_.back().text.pop_back();
+      if (segments_.back().text.empty()) segments_.pop_back();
+    }
     new_piece_ = true;
   }
   void answer(std::string_view t) {
@@ -220,6 +222,7 @@ std::vector<TokenId> Template::encode_after_text(const std::string& text) const 
 }
 
 std::vector<TokenId> Template::encode_text(const Segment& segment, const Segment* before) const {
+  // A space that the template writes at the start of a text and one that the tokenizer puts there are the same one.
   bool answer_with_space = segment.counted && answer_space_;
   if (!leading_space_ || !before || answer_with_space) return tokenizer_->encode(segment.text);
   if (before->special && segment.text.starts_with(' ')) return tokenizer_->encode(segment.text.substr(1));

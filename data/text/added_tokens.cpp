@@ -85,13 +85,14 @@ std::vector<Section> TokenFinder::split(std::string_view text) const {
     }
     const AddedToken& token = tokens_[static_cast<size_t>(match.token)];
     size_t begin = i, end = match.end;
-    i = end;
+    i = end;  // white space that rstrip takes may still be a token itself
     if (token.single_word && !is_single_word(text, begin, end)) continue;
-    if (token.lstrip) begin = skip_space_left(text, begin, done);
+    if (token.lstrip) begin = std::max(skip_space_left(text, begin, done), done);
     if (token.rstrip) end = skip_space_right(text, end);
+    if (begin >= end) continue;  // a neighbour took all of it
     if (done < begin) sections.push_back({done, begin, -1});
     sections.push_back({begin, end, token.id});
-    done = i = end;
+    done = std::max(done, end);
   }
   if (done < text.size()) sections.push_back({done, text.size(), -1});
   return sections;

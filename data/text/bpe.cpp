@@ -1,5 +1,6 @@
 #include "data/text/bpe.h"
 
+#include <algorithm>
 #include <bit>
 #include <queue>
 
@@ -9,6 +10,8 @@ namespace strata::text {
 
 namespace {
 constexpr char32_t kLow = 0x400;
+constexpr char32_t kBlank = 0x2581;
+constexpr std::string_view kBlankText = "\xE2\x96\x81";
 constexpr size_t kShort = 48;  // symbols up to which scanning beats the heap
 
 uint64_t pair_key(TokenId left, TokenId right) {
@@ -40,6 +43,20 @@ Bpe::Bpe(std::shared_ptr<const Vocabulary> vocabulary, std::span<const Merge> me
   for (const Merge& m : merges)
     if (allowed(m.result)) table_.set(m.left, m.right, {m.rank, m.result});
   find_characters();
+  cuts_before_blank_ = can_cut_before_blank();
+}
+
+bool Bpe::can_cut_before_blank() const {
+  if (options_.ignore_merges || character(kBlank) < 0) return false;
+  // A character that vanishes would bring together what we cut.
+  if (!options_.unk && std::find(bytes_.begin(), bytes_.end(), -1) != bytes_.end()) return false;
+  for (TokenId id = 0; id < vocabulary_->end(); ++id) {
+    if (!vocabulary_->has(id) || !allowed(id)) continue;
+    std::string_view text = vocabulary_->text(id), mark = kBlankText;
+    for (size_t i = 0; (i = text.find(mark, i)) != std::string_view::npos; i += mark.size())
+      if (i > 0 && !text.substr(0, i).ends_with(mark)) return false;
+  }
+  return true;
 }
 
 void Bpe::find_characters() {

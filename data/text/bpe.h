@@ -38,6 +38,9 @@ class Bpe {
     std::vector<uint64_t> ranks;
     std::vector<int32_t> before, after;
   };
+  /// Whether no token has U+2581 behind another character, so that a piece may be cut before every such mark without
+  /// changing its ids. SentencePiece vocabularies are like that; it makes words of a text that has no split pattern.
+  bool cuts_before_blank() const { return cuts_before_blank_; }
   /// Appends the ids of one piece (valid UTF-8).
   void encode(std::string_view piece, std::vector<TokenId>& out, Scratch& scratch) const;
 
@@ -68,6 +71,7 @@ class Bpe {
 
   bool allowed(TokenId id) const { return static_cast<size_t>(id) < plain_.size() && plain_[static_cast<size_t>(id)]; }
   void find_characters();
+  bool can_cut_before_blank() const;
   TokenId character(char32_t code) const;
   void characters(std::string_view piece, std::vector<TokenId>& ids) const;
   void merge_short(Scratch& scratch) const;
@@ -79,7 +83,8 @@ class Bpe {
   Table table_;
   std::vector<TokenId> low_;                    // code point -> id below kLow, -1: none
   std::unordered_map<char32_t, TokenId> high_;  // the others
-  std::vector<TokenId> bytes_;                  // byte -> id of <0x..>, -1: none
+  bool cuts_before_blank_ = false;
+  std::vector<TokenId> bytes_;  // byte -> id of <0x..>, -1: none
 };
 
 }  // namespace strata::text

@@ -79,6 +79,7 @@ void BpeTokenizer::encode_normalized(std::string_view text, bool starts_text, Wo
 
 void BpeTokenizer::encode_words(std::string text, bool starts_text, Work& work) const {
   Pieces pieces = parts_.pre_tokenizer.apply(std::move(text), starts_text);
+  if (bpe_->cuts_before_blank()) PreTokenizer::cut_before_blanks(pieces);
   constexpr size_t kWorthCaching = 256, kLongestCached = 64;
   bool cache = pieces.list.size() >= kWorthCaching;
   std::unordered_map<std::string_view, std::pair<size_t, size_t>> seen;  // piece -> its ids in work.ids

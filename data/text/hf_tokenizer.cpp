@@ -1,5 +1,6 @@
 // tokenizer.json and tokenizer_config.json (Hugging Face), read into TokenizerParts.
 #include <filesystem>
+#include <limits>
 
 #include "data/text/bpe_tokenizer.h"
 #include "data/text/gunzip.h"
@@ -20,8 +21,9 @@ void read_vocabulary(const Json& model, const Place& place, Vocabulary& vocabula
   where.check(vocab.is_object(), "expected object, got {}", vocab.kind_name());
   vocabulary.reserve(vocab.size() + 64);
   for (const auto& [text, id] : vocab.members()) {
-    Place entry = where.at(shown(text));
-    vocabulary.add(read_id(id, entry), text, entry);
+    if (id.kind() != Json::Kind::integer || id.as_int() < 0 || id.as_int() > std::numeric_limits<TokenId>::max())
+      where.at(shown(text)).fail("expected an id, got {}", shown(id.dump()));
+    vocabulary.add(static_cast<TokenId>(id.as_int()), text, where);
   }
   in_model.resize(static_cast<size_t>(vocabulary.end()));
   for (TokenId id = 0; id < vocabulary.end(); ++id) in_model[static_cast<size_t>(id)] = vocabulary.has(id);

@@ -37,8 +37,9 @@ void append_replaced(std::string& out, std::string_view text, std::string_view b
 
 PreTokenizer::Step split_by(const Regex& regex, Behavior behavior, bool invert) {
   return [regex, behavior, invert](Pieces& pieces) {
+    Regex::Search search(regex);
     split_pieces(pieces, behavior, invert,
-                 [&](std::string_view text, auto&& emit) { regex.for_each_match(text, emit); });
+                 [&](std::string_view text, auto&& emit) { search.for_each_match(text, emit); });
   };
 }
 
@@ -72,11 +73,12 @@ PreTokenizer::Step read_split(const Json& json, const Place& place) {
   bool invert = read_bool(json, "invert", false, place);
   const Json& pattern = read_member(json, "pattern", place);
   Place where = place.at("pattern");
-  if (const Json* text = pattern.find("String"))
+  if (const Json* text = pattern.find("String"); text && !(text->is_string() && text->as_string().empty()))
     return split_by_text(read_string(*text, where.at("String")), behavior, invert);
   const Json* regex = pattern.find("Regex");
+  if (!regex) regex = pattern.find("String");  // the empty string stands between any two characters, as a regex does
   where.check(regex != nullptr, "expected String or Regex");
-  return split_by(Regex(read_string(*regex, where.at("Regex")), where.at("Regex")), behavior, invert);
+  return split_by(Regex(read_string(*regex, where), where), behavior, invert);
 }
 
 enum class Prepend { first, always, never };
@@ -127,6 +129,23 @@ PreTokenizer PreTokenizer::sentencepiece(bool prefix) {
     });
   });
   return result;
+}
+
+void PreTokenizer::cut_before_blanks(Pieces& pieces) {
+  std::vector<Piece> out;
+  for (const Piece& piece : pieces.list) {
+    std::string_view text = pieces.view(piece);
+    size_t begin = 0, blanks_end = std::string_view::npos;  // where the run of blanks before ends
+    for (size_t i = 0; (i = text.find(kBlank, i)) != std::string_view::npos; i += kBlank.size()) {
+      if (i > begin && i != blanks_end) {
+        out.push_back({piece.begin + begin, piece.begin + i, piece.starts_text && begin == 0});
+        begin = i;
+      }
+      blanks_end = i + kBlank.size();
+    }
+    out.push_back({piece.begin + begin, piece.end, piece.starts_text && begin == 0});
+  }
+  pieces.list = std::move(out);
 }
 
 void PreTokenizer::read(const Json& json, const Place& place) {

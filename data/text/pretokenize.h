@@ -34,6 +34,9 @@ class PreTokenizer {
   /// SentencePiece's: blanks become U+2581, and with `prefix` one is put before every section of a text.
   static PreTokenizer sentencepiece(bool prefix);
 
+  /// Cuts the pieces further, before every U+2581 that follows another character.
+  static void cut_before_blanks(Pieces& pieces);
+
   /// Cuts `text` (valid UTF-8; a section of the whole text, `starts_text` if it is the first).
   Pieces apply(std::string text, bool starts_text) const;
 

@@ -172,7 +172,7 @@ Regex::Regex(std::string_view pattern, const Place& place) : pattern_(pattern) {
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT the interpreter runs it, with the same result
 }
 
-Regex::Search::Search(const Regex& regex, std::string_view text) : regex_(regex), text_(text) {
+Regex::Search::Search(const Regex& regex) : regex_(regex) {
   data_ = pcre2_match_data_create(1, nullptr);
   if (!data_) throw std::bad_alloc();
 }
@@ -183,11 +183,17 @@ Regex::Search::~Search() {
   pcre2_jit_stack_free(static_cast<pcre2_jit_stack*>(stack_));
 }
 
-int Regex::Search::match(size_t from, uint32_t flags) {
+void Regex::Search::start(std::string_view text) {
+  text_ = text;
+  from_ = 0;
+  after_match_ = false;
+}
+
+int Regex::Search::match(size_t from) {
   // The text was checked once, when it came in: checking it at every match would make a long text quadratic.
   auto run = [&] {
     return pcre2_match(static_cast<pcre2_code*>(regex_.code_.get()), reinterpret_cast<PCRE2_SPTR>(text_.data()),
-                       text_.size(), from, flags | PCRE2_NO_UTF_CHECK, static_cast<pcre2_match_data*>(data_),
+                       text_.size(), from, PCRE2_NO_UTF_CHECK, static_cast<pcre2_match_data*>(data_),
                        static_cast<pcre2_match_context*>(context_));
   };
   int rc = run();
@@ -205,17 +211,21 @@ int Regex::Search::match(size_t from, uint32_t flags) {
 
 bool Regex::Search::next(size_t& begin, size_t& end) {
   while (from_ <= text_.size()) {
-    // An empty match directly after the last match is none: look again, one character further.
-    int rc = match(from_, after_empty_ ? PCRE2_NOTEMPTY_ATSTART : 0u);
+    int rc = match(from_);
     if (rc == PCRE2_ERROR_NOMATCH) return false;
     check(rc >= 0, "regex: pattern '{}' gave up on a text of {} bytes: {}", shown(regex_.pattern_), text_.size(),
           pcre2_message(rc));
     const size_t* range = pcre2_get_ovector_pointer(static_cast<pcre2_match_data*>(data_));
-    check(range[0] >= from_ && range[1] >= range[0], "regex: pattern '{}' matches backwards", shown(regex_.pattern_));
     begin = range[0];
     end = range[1];
+    check(begin >= from_ && end >= begin, "regex: pattern '{}' matches backwards", shown(regex_.pattern_));
+    if (begin == end && after_match_ && begin == from_) {  // an empty match right behind a match is none
+      from_ += from_ < text_.size() ? utf8_step(text_, from_).length : 1;
+      after_match_ = false;
+      continue;
+    }
     from_ = end;
-    after_empty_ = true;
+    after_match_ = true;
     return true;
   }
   return false;
@@ -224,7 +234,7 @@ bool Regex::Search::next(size_t& begin, size_t& end) {
 std::string Regex::replace_all(std::string_view text, std::string_view with) const {
   std::string out;
   size_t done = 0;
-  for_each_match(text, [&](size_t begin, size_t end) {
+  Search(*this).for_each_match(text, [&](size_t begin, size_t end) {
     out.append(text.substr(done, begin - done)).append(with);
     done = end;
   });

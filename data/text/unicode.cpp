@@ -127,8 +127,13 @@ bool is_mark(char32_t code) {
 
 bool is_word(char32_t code) {
   auto c = category(code);
-  return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO) || is_mark(code) || c == UTF8PROC_CATEGORY_ND ||
-         c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_PC;
+  if ((c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO) || is_mark(code) || c == UTF8PROC_CATEGORY_ND ||
+      c == UTF8PROC_CATEGORY_NL || c == UTF8PROC_CATEGORY_PC)
+    return true;
+  // Join_Control, and the signs that are Alphabetic: circled, squared and parenthesised letters
+  return code == 0x200C || code == 0x200D || (code >= 0x24B6 && code <= 0x24E9) ||
+         (code >= 0x1F130 && code <= 0x1F149) || (code >= 0x1F150 && code <= 0x1F169) ||
+         (code >= 0x1F170 && code <= 0x1F189);
 }
 
 namespace {

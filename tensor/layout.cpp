@@ -183,7 +183,7 @@ Dims infer_shape(const Dims& target, int64_t count, std::string_view op) {
   }
   Dims out = target;
   if (unknown >= 0 && known > 0 && count % known == 0) out[unknown] = known = count / known;
-  check(numel(out) == count && (unknown < 0 || out[unknown] >= 0), "{}: {} elements do not fit shape {}", op, count,
+  check((unknown < 0 || out[unknown] >= 0) && numel(out) == count, "{}: {} elements do not fit shape {}", op, count,
         target);
   return out;
 }

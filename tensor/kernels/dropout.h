@@ -1,5 +1,4 @@
-// y[i] = x[i] / (1 - p) where the Philox word of element i says keep, else 0. Element i (row-major) uses word i % 4 of
-// block first + i / 4 of stream `seed`; it is kept where uniform(word) >= p.
+// y[i] = keep(i) ? x[i] / (1 - p) : 0 with keep(i) = U(word i % 4 of Philox block first + i / 4) >= p.
 #pragma once
 
 #include "tensor/kernel.h"
@@ -7,11 +6,13 @@
 
 namespace strata::kernels {
 
+/// Blocks [first, first + ceil(n / 4)) of stream `seed`.
 struct DropoutMask {
-  uint64_t seed, first;  // stream and its first block
   double p;
+  uint64_t seed;
+  uint64_t first;
 };
-/// x and y contiguous, float; y may be x.
+/// x and y contiguous.
 inline constinit Kernel<void(const Tensor& x, const DropoutMask& mask, const Tensor& y)> dropout{"dropout"};
 
 }  // namespace strata::kernels

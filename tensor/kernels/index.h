@@ -1,4 +1,4 @@
-// Rows by index. x [V, C], ids [M] (i32 or i64, within [0, V)), y [M, C]; all contiguous, C elements a row.
+// Reading and writing by index. ids are contiguous i32 or i64 and in range; everything else is contiguous.
 #pragma once
 
 #include "tensor/kernel.h"
@@ -6,13 +6,15 @@
 
 namespace strata::kernels {
 
-/// y[m, :] = x[ids[m], :], any dtype.
-inline constinit Kernel<void(const Tensor& x, const Tensor& ids, const Tensor& y)> gather_rows{"gather_rows"};
-/// x[ids[m], :] += y[m, :], in the order of m for every row of x: the same bits for any number of threads.
-inline constinit Kernel<void(const Tensor& y, const Tensor& ids, const Tensor& x)> add_rows{"add_rows"};
-/// y[r, m] = x[r, ids[r, m]] for x [R, N], ids and y [R, M].
-inline constinit Kernel<void(const Tensor& x, const Tensor& ids, const Tensor& y)> gather_last{"gather_last"};
-/// x[r, ids[r, m]] += y[r, m], in the order of m.
-inline constinit Kernel<void(const Tensor& y, const Tensor& ids, const Tensor& x)> add_last{"add_last"};
+/// position = that of the first id outside [0, limit), -1 if there is none.
+inline constinit Kernel<void(const Tensor& ids, int64_t limit, int64_t& position)> first_outside{"first_outside"};
+/// y[m, :] = x[ids[m], :]; x [V, C], ids [M], y [M, C]; any dtype.
+inline constinit Kernel<void(const Tensor& x, const Tensor& ids, const Tensor& y)> index_select{"index_select"};
+/// dx[v, :] = sum of dy[m, :] over the m with ids[m] = v, in the order of m; 0 where there is none.
+inline constinit Kernel<void(const Tensor& dy, const Tensor& ids, const Tensor& dx)> index_add{"index_add"};
+/// y[r, m] = x[r, ids[r, m]]; x [R, N], ids and y [R, M]; any dtype.
+inline constinit Kernel<void(const Tensor& x, const Tensor& ids, const Tensor& y)> gather{"gather"};
+/// dx[r, n] = sum of dy[r, m] over the m with ids[r, m] = n, in the order of m; 0 where there is none.
+inline constinit Kernel<void(const Tensor& dy, const Tensor& ids, const Tensor& dx)> scatter_add{"scatter_add"};
 
 }  // namespace strata::kernels

@@ -14,7 +14,8 @@ namespace strata {
 namespace {
 
 constexpr int64_t kPiece = 16384;       // elements one piece adds up, about
-constexpr int64_t kRowsPerPiece = 128;  // rows added one after the other, column by column
+constexpr int64_t kRowsPerPiece = 128;  // rows one piece adds up, column by column,
+constexpr int64_t kRowsInTurn = 16;     // so many one after the other
 constexpr int64_t kColumnTile = 1024;
 
 template <class T>
@@ -149,11 +150,10 @@ void sum_rows(const Plan& plan, const T* x, Y* y) {
         convert<Y>(sum_pairwise<A>(0, pieces, [&](int64_t p) { return partial[static_cast<size_t>(o * pieces + p)]; }));
 }
 
-/// sum[c] = x[c] added up over rows [first, last), one after the other.
+/// sum[c] += x[c] for rows [first, last), one after the other.
 template <class T>
 void add_rows(const Plan& plan, const T* x, int64_t first, int64_t last, int64_t columns, accumulate_t<T>* sum) {
   using A = accumulate_t<T>;
-  std::fill(sum, sum + columns, A(0));
   for (int64_t r = first; r < last; ++r) {
     const T* row = x + plan.reduced.x_at(r);
     if (plan.x_step == 1) {
@@ -161,6 +161,20 @@ void add_rows(const Plan& plan, const T* x, int64_t first, int64_t last, int64_t
     } else {
       for (int64_t c = 0; c < columns; ++c) sum[c] += convert<A>(row[c * plan.x_step]);
     }
+  }
+}
+
+/// One piece: sum[c], 0 before, becomes the sum over rows [first, last). Groups of a few rows are added up by
+/// themselves first: rounding errors grow with the length of a chain.
+template <class T>
+void add_piece(const Plan& plan, const T* x, int64_t first, int64_t last, int64_t columns, accumulate_t<T>* sum) {
+  using A = accumulate_t<T>;
+  add_rows(plan, x, first, std::min(last, first + kRowsInTurn), columns, sum);
+  A group[kColumnTile];
+  for (int64_t r = first + kRowsInTurn; r < last; r += kRowsInTurn) {
+    std::fill(group, group + columns, A(0));
+    add_rows(plan, x, r, std::min(last, r + kRowsInTurn), columns, group);
+    for (int64_t c = 0; c < columns; ++c) sum[c] += group[c];
   }
 }
 
@@ -189,9 +203,9 @@ void sum_columns(const Plan& plan, const T* x, Y* y) {
   parallel_for(outer * tiles * pieces, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t piece = i % pieces, column = i / pieces % tiles * kColumnTile;
-      add_rows(plan, x + plan.kept.x_at(i / pieces / tiles) + column * plan.x_step, piece * kRowsPerPiece,
-               std::min(rows, (piece + 1) * kRowsPerPiece), std::min(kColumnTile, plan.length - column),
-               partial.data() + i * tile_width);
+      add_piece(plan, x + plan.kept.x_at(i / pieces / tiles) + column * plan.x_step, piece * kRowsPerPiece,
+                std::min(rows, (piece + 1) * kRowsPerPiece), std::min(kColumnTile, plan.length - column),
+                partial.data() + i * tile_width);
     }
   });
   parallel_for(outer * tiles, std::max<int64_t>(1, kPiece / (pieces * tile_width)), [&](int64_t begin, int64_t end) {

@@ -7,6 +7,7 @@
 #include "autograd/autograd.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/reduce.h"
+#include "tests/error_text.h"
 #include "tests/ops/op_case.h"
 
 namespace strata {
@@ -144,25 +145,16 @@ std::vector<OpCase> binary_rows() {
 INSTANTIATE_TEST_SUITE_P(Unary, OpCaseTest, testing::ValuesIn(unary_rows()), op_case_name);
 INSTANTIATE_TEST_SUITE_P(Binary, OpCaseTest, testing::ValuesIn(binary_rows()), op_case_name);
 
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Pointwise, ErrorsNameWhatCame) {
   Tensor f = zeros({2, 3}), i = zeros({2, 3}, {DType::i64}), b = zeros({2, 3}, {DType::boolean});
-  EXPECT_EQ(error_of([&] { add(f, i); }), "add: operands must have one dtype, got f32 and i64");
-  EXPECT_EQ(error_of([&] { mul(f, zeros({4})); }), "mul: shapes do not broadcast, got [2, 3] and [4]");
-  EXPECT_EQ(error_of([&] { div(i, i); }), "div: expected a floating dtype, got i64");
-  EXPECT_EQ(error_of([&] { exp(i); }), "exp: expected a floating dtype, got i64");
-  EXPECT_EQ(error_of([&] { add(b, b); }), "add: expected numbers, got bool");
-  EXPECT_EQ(error_of([&] { mul(i, 0.5); }), "mul: a tensor of i64 needs a whole number, got 0.5");
-  EXPECT_EQ(error_of([&] { where(f, f, f); }), "where: condition must be bool, got f32");
-  EXPECT_EQ(error_of([&] { swiglu(f, zeros({3})); }), "swiglu: gate and up must have one shape, got [2, 3] and [3]");
+  EXPECT_EQ(error_text([&] { add(f, i); }), "add: operands must have one dtype, got f32 and i64");
+  EXPECT_EQ(error_text([&] { mul(f, zeros({4})); }), "mul: shapes do not broadcast, got [2, 3] and [4]");
+  EXPECT_EQ(error_text([&] { div(i, i); }), "div: expected a floating dtype, got i64");
+  EXPECT_EQ(error_text([&] { exp(i); }), "exp: expected a floating dtype, got i64");
+  EXPECT_EQ(error_text([&] { add(b, b); }), "add: expected numbers, got bool");
+  EXPECT_EQ(error_text([&] { mul(i, 0.5); }), "mul: a tensor of i64 needs a whole number, got 0.5");
+  EXPECT_EQ(error_text([&] { where(f, f, f); }), "where: condition must be bool, got f32");
+  EXPECT_EQ(error_text([&] { swiglu(f, zeros({3})); }), "swiglu: gate and up must have one shape, got [2, 3] and [3]");
 }
 
 TEST(Pointwise, IntegersWrapAround) {
@@ -216,7 +208,7 @@ TEST(Pointwise, InPlace) {
   EXPECT_EQ(to_vector<double>(a), (std::vector<double>{22, 44, 26, 48}));
   add_(a, a);
   EXPECT_EQ(to_vector<double>(a), (std::vector<double>{44, 88, 52, 96}));
-  EXPECT_EQ(error_of([&] {
+  EXPECT_EQ(error_text([&] {
               add_(a, zeros({3, 2, 2}, {DType::f64}));
             }),
             "add_: b must broadcast to a's shape [2, 2], got [3, 2, 2]");
@@ -225,7 +217,7 @@ TEST(Pointwise, InPlace) {
 TEST(Pointwise, InPlaceRefusesWhatWantsGradients) {
   Tensor a = ones({2});
   set_requires_grad(a);
-  EXPECT_EQ(error_of([&] { mul_(a, 2); }),
+  EXPECT_EQ(error_text([&] { mul_(a, 2); }),
             "mul_: a tensor that wants gradients cannot be written in place; use NoGrad, got shape [2]");
   NoGrad off;
   mul_(a, 2);
@@ -237,7 +229,7 @@ TEST(Pointwise, BackwardNoticesAnOperandThatWasWrittenSince) {
   set_requires_grad(a);
   Tensor y = sum(a * b);
   mul_(b, 3);
-  EXPECT_THAT(error_of([&] { backward(y); }), testing::HasSubstr("mul: a tensor needed for the gradient"));
+  EXPECT_THAT(error_text([&] { backward(y); }), testing::HasSubstr("mul: a tensor needed for the gradient"));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace {
 // tokenizer.ggml.token_type
 constexpr int kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
 
+constexpr size_t kMaxSpelling = 1024;  // bytes of a token that is joined from others: all ways to cut it are tried
+
 struct Reader {
   const Json& metadata;
   Place root;
@@ -34,7 +36,8 @@ struct Reader {
 
 std::shared_ptr<Vocabulary> read_tokens(const Reader& in) {
   const auto& tokens = read_array(in.at("tokens"), in.place("tokens"));
-  in.place("tokens").check(!tokens.empty() && tokens.size() < (1u << 30), "must not be empty");
+  in.place("tokens").check(!tokens.empty() && tokens.size() < (1u << 30), "expected at least one token, got {}",
+                           tokens.size());
   auto vocabulary = std::make_shared<Vocabulary>();
   vocabulary->reserve(tokens.size());
   Place place = in.place("tokens");
@@ -97,6 +100,11 @@ bool read_byte_level(const Reader& in, TokenizerParts& parts) {
 void read_sentencepiece(const Reader& in, TokenizerParts& parts, const std::vector<bool>& usable) {
   bool prefix = in.flag("add_space_prefix", true);
   parts.pre_tokenizer = PreTokenizer::sentencepiece(prefix);
+  for (TokenId id = 0; id < parts.vocabulary->end(); ++id)
+    if (usable[static_cast<size_t>(id)] && parts.vocabulary->text(id).size() > kMaxSpelling)
+      in.place("tokens")
+          .at(static_cast<size_t>(id))
+          .fail("a token may have at most {} bytes, got {}", kMaxSpelling, parts.vocabulary->text(id).size());
   in.at("scores");
   auto scores = read_numbers(in, "scores", usable.size(), 0);
   parts.merges = merges_from_scores(*parts.vocabulary, {scores.begin(), scores.end()}, usable);

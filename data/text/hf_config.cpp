@@ -1,5 +1,6 @@
 #include "data/text/hf_config.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace strata::text {
@@ -110,13 +111,33 @@ void read_post_processor(const Json& json, const Place& place, TokenizerParts& p
   }
 }
 
+namespace {
+// A token that the configuration names as special is, whatever tokenizer.json says of it.
+void mark_special(TokenizerParts& parts, std::string_view text) {
+  for (AddedToken& token : parts.added)
+    if (token.content == text) token.special = true;
+}
+
+void mark_more_special(const Json& config, const Place& place, TokenizerParts& parts) {
+  const Json* list = config.find("additional_special_tokens");
+  if (!list || list->is_null()) return;
+  const auto& items = read_array(*list, place);
+  for (size_t i = 0; i < items.size(); ++i)
+    mark_special(parts, read_string(items[i].is_object() ? read_member(items[i], "content", place.at(i)) : items[i],
+                                    place.at(i)));
+}
+}  // namespace
+
 void read_config(const Json& config, const Place& place, TokenizerParts& parts) {
   parts.bos = read_role(config, "bos_token", place, parts);
   parts.eos = read_role(config, "eos_token", place, parts);
   parts.pad = read_role(config, "pad_token", place, parts);
   parts.unk = read_role(config, "unk_token", place, parts);
   if (!parts.unk) parts.unk = parts.bpe.unk;
-  if (!parts.bos && config.is_null() && parts.prefix.size() == 1) parts.bos = parts.prefix[0];
+  if (!config.contains("bos_token") && parts.prefix.size() == 1) parts.bos = parts.prefix[0];
+  for (auto id : {parts.bos, parts.eos, parts.pad, parts.unk})
+    if (id) mark_special(parts, parts.vocabulary->text(*id));
+  mark_more_special(config, place.at("additional_special_tokens"), parts);
   parts.chat_template = read_chat_template(config, place.at("chat_template"));
   override_frame(config, "add_bos_token", place, parts.bos, parts.prefix);
   override_frame(config, "add_eos_token", place, parts.eos, parts.suffix);

@@ -156,6 +156,14 @@ std::shared_ptr<const Tokenizer> Tokenizer::from_file(const std::filesystem::pat
   Json json = read_json(file);
   Json config;
   if (auto beside = first_that_exists(folder, {"tokenizer_config.json"}); !beside.empty()) config = read_json(beside);
+  Place{(folder / "tokenizer_config.json").string(), ""}.check(config.is_null() || config.is_object(),
+                                                               "expected object, got {}", config.kind_name());
+  if (auto roles = first_that_exists(folder, {"special_tokens_map.json"}); !roles.empty()) {
+    Json map = read_json(roles);
+    Place(file_of(map, "")).check(map.is_object(), "expected object, got {}", map.kind_name());
+    for (const auto& [role, token] : map.members())  // older folders have the roles here only
+      if (!config.contains(role)) config.set(role, token);
+  }
   if (auto jinja = first_that_exists(folder, {"chat_template.jinja"}); !jinja.empty())
     config.set("chat_template", read_maybe_gzip(jinja));
   return build(json, config);

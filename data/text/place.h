@@ -23,7 +23,9 @@ struct Place {
 
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) const {
-    throw FormatError(fmt::format("{}: field '{}': {}", file, field, fmt::format(text, std::forward<Args>(args)...)));
+    std::string what = fmt::format(text, std::forward<Args>(args)...);
+    if (field.empty()) throw FormatError(fmt::format("{}: {}", file, what));
+    throw FormatError(fmt::format("{}: field '{}': {}", file, field, what));
   }
   template <class... Args>
   void check(bool ok, fmt::format_string<Args...> text, Args&&... args) const {

@@ -67,6 +67,24 @@ PreTokenizer::Step split_by_text(const std::string& what, Behavior behavior, boo
   };
 }
 
+// Runs of word characters, runs of others; white space goes.
+void words_and_signs(Pieces& pieces) {
+  split_pieces(pieces, Behavior::removed, true, [](std::string_view text, auto&& emit) {
+    size_t start = 0, last = 0;
+    int kind = 0;  // of the run from start to last: 0 white space, 1 word, 2 others
+    for_each_char(text, [&](char32_t code, size_t begin, size_t end) {
+      int now = is_white_space(code) ? 0 : is_word(code) ? 1 : 2;
+      if (now != kind) {
+        if (kind != 0) emit(start, begin);
+        start = begin;
+        kind = now;
+      }
+      last = end;
+    });
+    if (kind != 0) emit(start, last);
+  });
+}
+
 PreTokenizer::Step read_split(const Json& json, const Place& place) {
   read_member(json, "behavior", place);
   Behavior behavior = read_behavior(json, Behavior::isolated, place);
@@ -171,7 +189,7 @@ void PreTokenizer::read(const Json& json, const Place& place) {
     steps_.push_back(metaspace(mark, read_prepend(json, place)));
     if (read_bool(json, "split", true, place)) steps_.push_back(split_by_text(mark, Behavior::merged_with_next, false));
   } else if (type == "Whitespace") {
-    steps_.push_back(split_by(Regex(R"(\w+|[^\w\s]+)", place), Behavior::removed, true));
+    steps_.push_back(words_and_signs);
   } else if (type == "WhitespaceSplit") {
     steps_.push_back([](Pieces& pieces) { split_at_chars(pieces, Behavior::removed, is_white_space); });
   } else if (type == "Punctuation") {

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <new>
+#include <utility>
 
 #include "data/text/unicode.h"
 
@@ -88,17 +89,29 @@ class Translator {
 
   void class_char(char c) {
     if (c == ']') in_class_ = false;
-    if (c == '[') {
-      size_t end = in_.substr(at_, 2) == "[:" ? in_.find(":]", at_) : std::string_view::npos;
-      place_.check(end != std::string_view::npos, "a class inside a character class is not supported in '{}'",
-                   shown(in_));
-      out_ += in_.substr(at_, end + 2 - at_);
-      at_ = end + 2;
-      return;
-    }
+    if (c == '[') return posix_class();
     place_.check(in_.substr(at_, 2) != "&&", "'&&' in a character class is not supported in '{}'", shown(in_));
     out_ += c;
     ++at_;
+  }
+
+  // [:alpha:] and its kin, which PCRE2 would take for letters only
+  void posix_class() {
+    static constexpr std::pair<std::string_view, const char*> kClasses[] = {{"[:alpha:]", R"(\p{Alphabetic})"},
+                                                                            {"[:digit:]", R"(\p{Nd})"},
+                                                                            {"[:alnum:]", R"(\p{Alphabetic}\p{Nd})"},
+                                                                            {"[:upper:]", R"(\p{Uppercase})"},
+                                                                            {"[:lower:]", R"(\p{Lowercase})"},
+                                                                            {"[:space:]", SPACE},
+                                                                            {"[:word:]", WORD},
+                                                                            {"[:xdigit:]", "0-9a-fA-F"}};
+    for (auto [name, meaning] : kClasses)
+      if (in_.substr(at_, name.size()) == name) {
+        out_ += meaning;
+        at_ += name.size();
+        return;
+      }
+    place_.fail("a class inside a character class is not supported in '{}'", shown(in_));
   }
 
   void group() {

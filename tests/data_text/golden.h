@@ -18,13 +18,17 @@ inline std::string data_path(const std::string& name) {
   return std::string(STRATA_TEST_DATA) + "/" + name;
 }
 
-inline std::vector<Json> read_jsonl(const std::string& name) {
-  std::ifstream in(data_path(name));
-  EXPECT_TRUE(in.good()) << name;
+inline std::vector<Json> read_lines(const std::string& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in.good()) << path;
   std::vector<Json> records;
   for (std::string line; std::getline(in, line);)
-    if (!line.empty()) records.push_back(Json::parse(line, name));
+    if (!line.empty()) records.push_back(Json::parse(line, path));
   return records;
+}
+
+inline std::vector<Json> read_jsonl(const std::string& name) {
+  return read_lines(data_path(name));
 }
 
 inline std::vector<TokenId> ids_of(const Json& list) {

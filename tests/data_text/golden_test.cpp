@@ -11,10 +11,8 @@ constexpr EncodeOptions kSpecial{.add_special = true, .parse_special = true};
 
 struct Golden {
   const char* tokenizer;
-  const char* encode;
-  size_t encode_records;
-  const char* decode;  // "" where there is none
-  size_t decode_records;
+  const char* file;
+  size_t records;
 };
 
 void PrintTo(const Golden& g, std::ostream* out) {
@@ -27,37 +25,8 @@ bool lost_byte_order_mark(const Golden& g, const std::string& text) {
   return std::string(g.tokenizer) == "stories260K" && text.find("\xEF\xBB\xBF") != std::string::npos;
 }
 
-class TokenizerGolden : public testing::TestWithParam<Golden> {};
-
-TEST_P(TokenizerGolden, EncodesAndDecodes) {
-  auto t = tokenizer(GetParam().tokenizer);
-  auto records = read_jsonl(GetParam().encode);
-  ASSERT_EQ(records.size(), GetParam().encode_records);
-  for (const Json& r : records) {
-    std::string text = r.get<std::string>("text");
-    auto ids = ids_of(r.at("ids")), with_special = ids_of(r.at("ids_special"));
-    EXPECT_EQ(t->encode(text, kPlain), ids) << text;
-    EXPECT_EQ(t->encode(text, kSpecial), with_special) << text;
-    bool own = lost_byte_order_mark(GetParam(), text);
-    EXPECT_EQ(t->decode(ids), own ? text : r.get<std::string>("decoded")) << text;
-    EXPECT_EQ(t->decode(with_special, true), own ? text : r.get<std::string>("decoded_skip_special")) << text;
-  }
-}
-
-TEST_P(TokenizerGolden, DecodesCutSequences) {
-  if (GetParam().decode_records == 0) GTEST_SKIP() << "no sequences for this tokenizer";
-  auto t = tokenizer(GetParam().tokenizer);
-  auto records = read_jsonl(GetParam().decode);
-  ASSERT_EQ(records.size(), GetParam().decode_records);
-  for (const Json& r : records) {
-    auto ids = ids_of(r.at("ids"));
-    EXPECT_EQ(t->decode(ids), r.get<std::string>("decoded")) << r.dump();
-    EXPECT_EQ(t->decode(ids, true), r.get<std::string>("decoded_skip_special")) << r.dump();
-  }
-}
-
-std::string stream(const Golden& g, const std::vector<TokenId>& ids, bool skip_special) {
-  StreamDecoder decoder(tokenizer(g.tokenizer), skip_special);
+std::string stream(const std::shared_ptr<const Tokenizer>& t, const std::vector<TokenId>& ids, bool skip_special) {
+  StreamDecoder decoder(t, skip_special);
   std::string text;
   for (TokenId id : ids) {
     std::string delta = decoder.push(id);
@@ -67,27 +36,54 @@ std::string stream(const Golden& g, const std::vector<TokenId>& ids, bool skip_s
   return text + decoder.flush();
 }
 
-TEST_P(TokenizerGolden, StreamedEqualsWhole) {
-  std::vector<std::vector<TokenId>> sequences;
-  for (const Json& r : read_jsonl(GetParam().encode)) sequences.push_back(ids_of(r.at("ids_special")));
-  if (GetParam().decode_records > 0)
-    for (const Json& r : read_jsonl(GetParam().decode)) sequences.push_back(ids_of(r.at("ids")));
+class TokenizerGolden : public testing::TestWithParam<Golden> {};
+
+TEST_P(TokenizerGolden, EncodesAndDecodes) {
   auto t = tokenizer(GetParam().tokenizer);
-  for (const auto& ids : sequences)
-    for (bool skip : {false, true}) EXPECT_EQ(stream(GetParam(), ids, skip), t->decode(ids, skip));
+  auto records = read_jsonl(GetParam().file);
+  ASSERT_EQ(records.size(), GetParam().records);
+  for (const Json& r : records) {
+    std::string text = r.get<std::string>("text");
+    auto ids = ids_of(r.at("ids")), with_special = ids_of(r.at("ids_special"));
+    EXPECT_EQ(t->encode(text, kPlain), ids) << text;
+    EXPECT_EQ(t->encode(text, kSpecial), with_special) << text;
+    bool own = lost_byte_order_mark(GetParam(), text);
+    EXPECT_EQ(t->decode(ids), own ? text : r.get<std::string>("decoded")) << text;
+    EXPECT_EQ(t->decode(with_special, true), own ? text : r.get<std::string>("decoded_skip_special")) << text;
+    for (bool skip : {false, true}) EXPECT_EQ(stream(t, with_special, skip), t->decode(with_special, skip)) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, TokenizerGolden,
+                         testing::Values(Golden{"gpt2", "tokenizers/gpt2/golden.jsonl", 319},
+                                         Golden{"qwen3", "tokenizers/qwen3/golden.jsonl", 319},
+                                         Golden{"cl100k_base", "tokenizers/cl100k_base/golden.jsonl", 319},
+                                         Golden{"mistral-7b-v0.1", "tokenizers/mistral-7b-v0.1/golden.jsonl", 319},
+                                         Golden{"mistral-legacy", "tokenizers/mistral-7b-v0.1/golden_legacy.jsonl",
+                                                319},
+                                         Golden{"stories260K", "stories260K/tokenizer_golden.jsonl", 318}));
+
+class TokenizerCutGolden : public testing::TestWithParam<Golden> {};
+
+TEST_P(TokenizerCutGolden, DecodesWholeAndStreamed) {
+  auto t = tokenizer(GetParam().tokenizer);
+  auto records = read_jsonl(GetParam().file);
+  ASSERT_EQ(records.size(), GetParam().records);
+  for (const Json& r : records) {
+    auto ids = ids_of(r.at("ids"));
+    EXPECT_EQ(t->decode(ids), r.get<std::string>("decoded")) << r.dump();
+    EXPECT_EQ(t->decode(ids, true), r.get<std::string>("decoded_skip_special")) << r.dump();
+    for (bool skip : {false, true}) EXPECT_EQ(stream(t, ids, skip), t->decode(ids, skip)) << r.dump();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Files, TokenizerGolden,
-    testing::Values(Golden{"gpt2", "tokenizers/gpt2/golden.jsonl", 319, "tokenizers/gpt2/golden_decode.jsonl", 114},
-                    Golden{"qwen3", "tokenizers/qwen3/golden.jsonl", 319, "tokenizers/qwen3/golden_decode.jsonl", 101},
-                    Golden{"cl100k_base", "tokenizers/cl100k_base/golden.jsonl", 319,
-                           "tokenizers/cl100k_base/golden_decode.jsonl", 113},
-                    Golden{"mistral-7b-v0.1", "tokenizers/mistral-7b-v0.1/golden.jsonl", 319,
-                           "tokenizers/mistral-7b-v0.1/golden_decode.jsonl", 81},
-                    Golden{"mistral-legacy", "tokenizers/mistral-7b-v0.1/golden_legacy.jsonl", 319,
-                           "tokenizers/mistral-7b-v0.1/golden_legacy_decode.jsonl", 82},
-                    Golden{"stories260K", "stories260K/tokenizer_golden.jsonl", 318, "", 0}));
+    Files, TokenizerCutGolden,
+    testing::Values(Golden{"gpt2", "tokenizers/gpt2/golden_decode.jsonl", 114},
+                    Golden{"qwen3", "tokenizers/qwen3/golden_decode.jsonl", 101},
+                    Golden{"cl100k_base", "tokenizers/cl100k_base/golden_decode.jsonl", 113},
+                    Golden{"mistral-7b-v0.1", "tokenizers/mistral-7b-v0.1/golden_decode.jsonl", 81},
+                    Golden{"mistral-legacy", "tokenizers/mistral-7b-v0.1/golden_legacy_decode.jsonl", 82}));
 
 class TokenizerPython : public testing::TestWithParam<const char*> {};
 

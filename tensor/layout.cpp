@@ -31,9 +31,9 @@ Layout Layout::contiguous(const Dims& shape) {
 }
 
 bool Layout::is_contiguous() const {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;  // no element: any strides will do
   int64_t expected = 1;
   for (int i = rank() - 1; i >= 0; --i) {
-    if (shape[i] == 0) return true;
     if (shape[i] != 1 && strides[i] != expected) return false;
     expected *= shape[i];
   }

@@ -8,7 +8,7 @@ namespace strata::apps {
 
 namespace {
 
-Series step_series(const std::string& name, const LoraTrainer& trainer, double StepRecord::* value) {
+Series step_series(const std::string& name, const LoraTrainer& trainer, double StepRecord::*value) {
   Series s{name, {}, {}};
   for (const StepRecord& r : trainer.steps()) {
     s.x.push_back(static_cast<double>(r.step));
@@ -49,7 +49,8 @@ void add_highlights(Report& report, const LoraTrainer& trainer, const FinetuneEv
 void add_curves(Report& report, const LoraTrainer& trainer) {
   report.section("Learning");
   report.text(
-      "The loss is the mean negative log likelihood of the answers' tokens: lower is better. The validation records are "
+      "The loss is the mean negative log likelihood of the answers' tokens: lower is better. The validation records "
+      "are "
       "never trained on; where their curve turns upwards while the training loss goes on falling, the model starts to "
       "learn by heart.");
   report.chart({.title = "Loss",
@@ -57,7 +58,8 @@ void add_curves(Report& report, const LoraTrainer& trainer) {
                 .series = {step_series("training", trainer, &StepRecord::loss), validation_series(trainer)},
                 .smooth = true,
                 .wide = true});
-  report.chart({.title = "Learning rate", .y_label = "rate", .series = {step_series("rate", trainer, &StepRecord::lr)}});
+  report.chart(
+      {.title = "Learning rate", .y_label = "rate", .series = {step_series("rate", trainer, &StepRecord::lr)}});
   report.chart({.title = "Gradient norm before clipping",
                 .y_label = "norm",
                 .series = {step_series("norm", trainer, &StepRecord::grad_norm)}});
@@ -73,8 +75,10 @@ void add_answers(Report& report, const FinetuneEvidence& evidence) {
   report.text("Held-out instructions, answered with greedy decoding by the base model and by the tuned one.");
   std::vector<Comparison> comparisons;
   for (size_t i = 0; i < evidence.questions.size(); ++i)
-    comparisons.push_back({question_of(evidence.questions[i]), expected_answer(evidence.questions[i]),
-                           {evidence.base_answers.at(i)}, {evidence.tuned_answers.at(i)}});
+    comparisons.push_back({question_of(evidence.questions[i]),
+                           expected_answer(evidence.questions[i]),
+                           {evidence.base_answers.at(i)},
+                           {evidence.tuned_answers.at(i)}});
   report.comparison(comparisons);
 }
 

@@ -17,8 +17,8 @@ inline std::filesystem::path smollm2_path() {
   return root / "strata" / "SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
-#define STRATA_NEEDS_SMOLLM2()                                                                                     \
-  if (!std::filesystem::exists(strata::test::smollm2_path()))                                                      \
+#define STRATA_NEEDS_SMOLLM2()                                                                        \
+  if (!std::filesystem::exists(strata::test::smollm2_path()))                                         \
   GTEST_SKIP() << strata::test::smollm2_path().string() << " is absent; ./demo.sh brings it, or set " \
                << "STRATA_SMOLLM2"
 

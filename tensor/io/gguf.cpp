@@ -26,7 +26,7 @@ std::string shown(std::string_view text) {
   return std::string(text.substr(0, 200));
 }
 
-struct Entry {
+struct TensorEntry {
   GgufTensorInfo info;
   const ElementType* type;
   uint64_t offset;  // within the data section
@@ -38,14 +38,15 @@ class HeaderReader {
   explicit HeaderReader(const MappedFile& file) : bytes_(file.bytes()), source_(file.path().string()) {
     metadata = Json::object(source_);
     read_preamble();
-    for (uint64_t i = 0; i < pairs_; ++i) read_pair();
+    for (uint64_t i = 0; i < pair_count_; ++i) read_pair();
     read_alignment();
-    for (uint64_t i = 0; i < tensors_; ++i) read_tensor();
+    for (uint64_t i = 0; i < tensor_count_; ++i) read_tensor();
     locate_data();
   }
 
   Json metadata;
-  std::vector<Entry> entries;
+  std::vector<gguf::Entry> pairs;
+  std::vector<TensorEntry> tensors;
   uint64_t data_start = 0;
 
  private:
@@ -83,11 +84,11 @@ class HeaderReader {
     require(version == 2 || version == 3, "expected 2 or 3, got {}{}", version,
             version == 0x02000000 || version == 0x03000000 ? " (a big-endian file)" : "");
     field_ = "tensor count";
-    tensors_ = read<uint64_t>();
-    require(tensors_ <= bytes_.size() / 24, "{} tensors do not fit into {} bytes", tensors_, bytes_.size());
+    tensor_count_ = read<uint64_t>();
+    require(tensor_count_ <= bytes_.size() / 24, "{} tensors do not fit into {} bytes", tensor_count_, bytes_.size());
     field_ = "metadata count";
-    pairs_ = read<uint64_t>();
-    require(pairs_ <= bytes_.size() / 13, "{} values do not fit into {} bytes", pairs_, bytes_.size());
+    pair_count_ = read<uint64_t>();
+    require(pair_count_ <= bytes_.size() / 13, "{} values do not fit into {} bytes", pair_count_, bytes_.size());
   }
 
   void read_pair() {
@@ -96,7 +97,18 @@ class HeaderReader {
     field_ = fmt::format("metadata '{}'", shown(key));
     require(!metadata.contains(key), "the key stands twice");
     auto type = read<uint32_t>();
-    metadata.set(std::move(key), read_value(type, 0));
+    gguf::Entry entry{key, static_cast<ValueType>(type), {}};
+    if (entry.type == ValueType::array) entry.element = static_cast<ValueType>(peek());
+    entry.value = read_value(type, 0);
+    metadata.set(std::move(key), entry.value);
+    pairs.push_back(std::move(entry));
+  }
+
+  // The element type an array begins with; nonsense is found when the array is read.
+  uint32_t peek() {
+    auto value = read<uint32_t>();
+    at_ -= sizeof(value);
+    return value;
   }
 
   Json read_value(uint32_t type, int depth) {
@@ -128,8 +140,8 @@ class HeaderReader {
     auto type = read<uint32_t>();
     auto count = read<uint64_t>();
     require(count <= left(), "array of {} values, the file ends after {} bytes", count, left());
-    values_ += count;
-    require(values_ <= kMaxMetadataValues, "more than {} array values", kMaxMetadataValues);
+    array_values_ += count;
+    require(array_values_ <= kMaxMetadataValues, "more than {} array values", kMaxMetadataValues);
     Json::Array items;
     for (uint64_t i = 0; i < count; ++i) items.push_back(read_value(type, depth + 1));
     return Json(std::move(items));
@@ -150,7 +162,7 @@ class HeaderReader {
     field_ = "tensor name";
     std::string name = read_string();
     field_ = fmt::format("tensor '{}'", shown(name));
-    auto [it, fresh] = names_.emplace(name, entries.size());
+    auto [it, fresh] = names_.emplace(name, tensors.size());
     require(fresh, "the name stands twice");
     Dims shape = read_shape();
     const ElementType* type = read_type();
@@ -160,7 +172,7 @@ class HeaderReader {
     int64_t bytes = bytes_of(shape, *type);
     auto offset = read<uint64_t>();
     require(offset % alignment_ == 0, "data offset {} is not a multiple of the alignment {}", offset, alignment_);
-    entries.push_back({{std::move(name), std::string(type->name), shape, bytes}, type, offset});
+    tensors.push_back({{std::move(name), std::string(type->name), shape, bytes}, type, offset});
   }
 
   Dims read_shape() {
@@ -200,7 +212,7 @@ class HeaderReader {
     field_ = "tensor data";
     data_start = (at_ + alignment_ - 1) / alignment_ * alignment_;
     uint64_t available = data_start <= bytes_.size() ? bytes_.size() - data_start : 0;
-    for (const Entry& entry : entries) {
+    for (const TensorEntry& entry : tensors) {
       field_ = fmt::format("tensor '{}'", shown(entry.info.name));
       auto bytes = static_cast<uint64_t>(entry.info.bytes);
       require(entry.offset <= available && bytes <= available - entry.offset,
@@ -210,8 +222,8 @@ class HeaderReader {
   }
 
   void check_overlap() {
-    std::vector<const Entry*> sorted;
-    for (const Entry& entry : entries)
+    std::vector<const TensorEntry*> sorted;
+    for (const TensorEntry& entry : tensors)
       if (entry.info.bytes > 0) sorted.push_back(&entry);
     std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
     for (size_t i = 1; i < sorted.size(); ++i) {
@@ -225,7 +237,7 @@ class HeaderReader {
   std::string source_;
   std::string field_ = "magic";
   uint64_t at_ = 0;
-  uint64_t tensors_ = 0, pairs_ = 0, values_ = 0;
+  uint64_t tensor_count_ = 0, pair_count_ = 0, array_values_ = 0;
   uint64_t alignment_ = gguf::kDefaultAlignment;
   std::unordered_map<std::string, size_t> names_;
 };
@@ -241,6 +253,12 @@ uint64_t split_number(const Json& metadata, const char* key, const fs::path& pat
 
 }  // namespace
 
+const char* gguf::value_type_name(ValueType type) {
+  constexpr const char* kNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+                                    "bool", "string", "array", "u64", "i64", "f64"};
+  return static_cast<uint32_t>(type) < kValueTypes ? kNames[static_cast<size_t>(type)] : "?";
+}
+
 struct GgufFile::State {
   struct Place {
     std::shared_ptr<const MappedFile> file;
@@ -249,20 +267,23 @@ struct GgufFile::State {
   };
   fs::path path;
   Json metadata;
+  std::vector<gguf::Entry> entries;
   std::vector<GgufTensorInfo> tensors;
   std::vector<Place> places;
   std::unordered_map<std::string, size_t> by_name;
 
+  /// The file's tensors join ours; its metadata is returned, and kept with types if it is the first.
   Json add_file(const fs::path& file_path) {
     auto file = MappedFile::open(file_path);
     HeaderReader header(*file);
-    for (Entry& entry : header.entries) {
+    for (TensorEntry& entry : header.tensors) {
       auto [it, fresh] = by_name.emplace(entry.info.name, tensors.size());
       check<FormatError>(fresh, "{}: tensor '{}' is also in {}", file_path.string(), shown(entry.info.name),
                          fresh ? "" : places[it->second].file->path().string());
       places.push_back({file, header.data_start + entry.offset, entry.type});
       tensors.push_back(std::move(entry.info));
     }
+    if (entries.empty()) entries = std::move(header.pairs);
     return std::move(header.metadata);
   }
 
@@ -304,6 +325,9 @@ GgufFile GgufFile::open(const fs::path& path) {
 
 const Json& GgufFile::metadata() const {
   return state_->metadata;
+}
+const std::vector<gguf::Entry>& GgufFile::entries() const {
+  return state_->entries;
 }
 const std::vector<GgufTensorInfo>& GgufFile::tensors() const {
   return state_->tensors;

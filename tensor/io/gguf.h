@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "tensor/io/gguf_format.h"
 #include "tensor/io/json.h"
 #include "tensor/kernels/quant.h"
 
@@ -26,6 +27,8 @@ class GgufFile {
   /// All key/value pairs, as an object in file order (of a split model: the first file's). f32 values are widened to
   /// double. Strings are taken as they are: GGUF does not promise valid UTF-8 for token texts.
   const Json& metadata() const;
+  /// The same with the types they have in the file, as write_gguf takes them.
+  const std::vector<gguf::Entry>& entries() const;
   const std::vector<GgufTensorInfo>& tensors() const;  // in file order
   const GgufTensorInfo* find(const std::string& name) const;
   /// F32/F16/BF16/F64/I8/I32/I64: a read-only tensor on the mapped bytes. Block types: packed bytes with their type

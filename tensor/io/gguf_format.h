@@ -1,11 +1,13 @@
-// What reader and writer of GGUF share: the numbers of value types and element types. (ggml docs/gguf.md, ggml.h)
+// What reader and writer of GGUF share: value types, element types and their numbers. (ggml docs/gguf.md, ggml.h)
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include "tensor/io/json.h"
 #include "tensor/kernels/quant.h"
 
 namespace strata::gguf {
@@ -17,6 +19,15 @@ inline constexpr uint64_t kMaxAlignment = 1 << 24;
 
 enum class ValueType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 inline constexpr uint32_t kValueTypes = 13;
+const char* value_type_name(ValueType type);  // "u8", "string", ...
+
+/// One metadata pair with its type in the file; `element` is the type of an array's values.
+struct Entry {
+  std::string key;
+  ValueType type;
+  Json value;
+  ValueType element = ValueType::u8;
+};
 
 /// Element types of ggml. Those without dtype and block cannot be read here; their sizes are known all the same, so
 /// that a file that holds one can still be listed. Q8_1 and Q8_K exist in memory only.

@@ -9,6 +9,10 @@
 #include "apps/model_flags.h"
 #include "apps/print.h"
 #include "apps/sampling_flags.h"
+#include "autograd/autograd.h"
+#include "autograd/ops/copy.h"
+#include "tensor/create.h"
+#include "tensor/io/atomic_file.h"
 
 namespace strata::apps {
 
@@ -20,6 +24,7 @@ struct GenerateCommandOptions {
   SamplingFlags sampling;
   std::string prompt;
   std::filesystem::path prompt_file;
+  std::filesystem::path logits;
   bool escape = false;
   bool chat = false;
   bool quiet = false;
@@ -54,6 +59,18 @@ std::string read_prompt(const GenerateCommandOptions& options) {
   return text.str();
 }
 
+// {"ids": [...], "rows": [{"position": n - 1, "logits": [...]}]}: for comparing with other programs.
+void write_logits(const std::filesystem::path& path, ReadyModel& ready, const std::vector<int32_t>& ids) {
+  NoGrad off;
+  Tensor hidden = ready.model().hidden(models::TokenBatch::from({ids}));  // [N, C]
+  auto last = static_cast<int64_t>(ids.size()) - 1;
+  Json list = Json::array(), values = Json::array();
+  for (int32_t id : ids) list.push(id);
+  for (float v : to_vector<float>(ready.model().head(narrow(hidden, 0, last, 1)))) values.push(static_cast<double>(v));
+  Json row = Json::object().set("position", last).set("logits", values);
+  write_file_atomically(path, Json::object().set("ids", list).set("rows", Json::array().push(row)).dump() + "\n");
+}
+
 void generate_text(const GenerateCommandOptions& options, const Invocation&) {
   ReadyModel ready = load_ready_model(options.model);
   for (const std::string& note : ready.notes) std::fputs(("note: " + note + "\n").c_str(), stderr);
@@ -66,8 +83,9 @@ void generate_text(const GenerateCommandOptions& options, const Invocation&) {
     ids = encode_prompt(ready.tokenizer(), prompt);
     if (auto bos = ready.tokenizer().bos(); ids.empty() && bos) ids.push_back(*bos);
     check<UsageError>(!ids.empty(), "--prompt: must not be empty for this model");
-    if (!options.quiet) print_text(prompt);
   }
+  if (!options.logits.empty()) return write_logits(options.logits, ready, ids);
+  if (!options.quiet && !options.chat) print_text(prompt);
   InterruptGuard guard("\n");
   text::StreamDecoder stream(ready.loaded.tokenizer);
   auto on_token = [&](int64_t, int32_t id) {
@@ -103,6 +121,7 @@ Command generate_command() {
         flags.add("-f,--prompt-file", o.prompt_file, "file with the prompt, taken literally").existing();
         flags.add("--escape", o.escape, "read \\n, \\t, \\\\ in --prompt as in C");
         flags.add("--chat", o.chat, "the prompt is a user's message: put it into the model's template");
+        flags.add("--logits", o.logits, "write the logits after the prompt to this JSON file instead of generating");
         flags.add("-q,--quiet", o.quiet, "print the new text only");
         add_sampling_flags(flags, o.sampling);
         add_common_flags(flags, o.common);

@@ -216,6 +216,22 @@ TEST(AdapterFiles, SavedAndLoadedGiveTheSameLogits) {
   }
 }
 
+TEST(AdapterFiles, OneThatPeftSavedGivesPeftsLogits) {
+  auto folder = fs::path(STRATA_SOURCE_DIR) / "tests/golden/peft_stories_adapter";
+  Json golden = Json::parse_file(folder / "logits.json");
+  auto loaded = load_stories();
+  LoadedAdapter adapter = load_adapter(*loaded.model, folder);
+  EXPECT_TRUE(adapter.warnings.empty());
+  loaded.model->eval();
+  std::vector<int32_t> ids = ids_of(golden.at("ids"));
+  NoGrad off;
+  std::vector<double> logits = to_vector<double>(loaded.model->logits(TokenBatch::from({ids})));
+  size_t vocabulary = 512, first = (ids.size() - 2) * vocabulary;
+  for (size_t row = 0; row < 2; ++row)
+    for (size_t v = 0; v < vocabulary; ++v)
+      ASSERT_NEAR(logits[first + row * vocabulary + v], golden.at("logits").items()[row].items()[v].as_double(), 1e-4);
+}
+
 TEST(AdapterFiles, AnyFolderNameWorks) {
   Folder f;
   AdapterConfig c;

@@ -23,7 +23,7 @@ PY
 "$python" bench/peers/torch_lora_train.py --model "$model" --data "$data" --threads "$threads" --steps 10 2>/dev/null | "$python" -c '
 import json, sys
 r = json.loads(sys.stdin.readlines()[-1])
-print(f"  pytorch  {r['real_tokens_per_s']:7.1f} tokens/s  {r[\"peak_rss_mib\"]:7.0f} MiB")'
+print("  pytorch  {:7.1f} tokens/s  {:7.0f} MiB".format(r["real_tokens_per_s"], r["peak_rss_mib"]))'
 
 echo "greedy decoding of 128 tokens: tokens per second, peak resident MiB"
 peak "$strata" generate -m "$model" --ignore-eos -p "Photosynthesis is the process by which" -n 128 --threads "$threads" \
@@ -32,4 +32,4 @@ echo "  strata   $(sed -nE 's/.* new at ([0-9.]+) tokens.*/\1/p' "$work/log") to
 "$python" bench/peers/transformers_generate.py --model "$model" --threads "$threads" --new-tokens 128 2>/dev/null | "$python" -c '
 import json, sys
 r = json.loads(sys.stdin.readlines()[-1])
-print(f"  pytorch  {r[\"decode_tokens_per_s\"]} tokens/s  {r[\"peak_rss_mib\"]:.0f} MiB")'
+print("  pytorch  {} tokens/s  {:.0f} MiB".format(r["decode_tokens_per_s"], r["peak_rss_mib"]))'

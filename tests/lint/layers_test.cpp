@@ -106,5 +106,25 @@ TEST(Layers, KernelsAndOpsAreInFilesOfTheirFamily) {
               IsEmpty());
 }
 
+TEST(Layers, EveryFamilyHasKernelOpAndTestOfItsName) {
+  std::set<std::string> paths;
+  for (const SourceFile& file : source_tree()) paths.insert(file.path);
+  std::vector<std::string> missing;
+  auto need = [&](const std::string& path) {
+    if (!paths.contains(path)) missing.push_back(path);
+  };
+  for (const std::string& family : kFamilies) {
+    bool kernel = paths.contains("tensor/kernels/" + family + ".h"),
+         op = paths.contains("autograd/ops/" + family + ".h");
+    if (kernel || op) {
+      need("tensor/kernels/" + family + ".h");
+      need("tensor/kernels/" + family + ".cpp");
+      need("tests/ops/" + family + "_test.cpp");
+    }
+    if (op) need("autograd/ops/" + family + ".cpp");
+  }
+  EXPECT_THAT(missing, IsEmpty());
+}
+
 }  // namespace
 }  // namespace strata::lint
